@@ -1,19 +1,25 @@
 /**
- * The job that makes an iteration's batch from its scored samples, or from rows for SFT. It is derived from the
+ * The job that makes an iteration's batch from its scored samples, or from rows for SFT, and the one that makes the values of
+ * a critic that another trainer may have. Each is derived from the
  * records, so every caller gets the same job id.
  */
 import { samplesResponses } from '../core/run-kinds.ts';
+import type { AdvantageInput } from '../core/wire/jobs.ts';
 import type { JobRequest } from '../infra/nats/dispatcher.ts';
 import type { Head } from '../infra/store/run-log.ts';
 import { cursorOfWave } from './rollout-jobs.ts';
+import { profileOfPart, stateOfPart } from './parts.ts';
+import type { ActivityPorts } from './ports.ts';
 import type { RunContext } from './run-context.ts';
 import type { ScoredRollout } from './sampling/scored-rollouts.ts';
 import { algorithmSettings, trains } from './settings.ts';
+import type { Part } from './settings.ts';
 
 export function advantageJob(
   context: RunContext,
   head: Head,
   parts: readonly Pick<ScoredRollout, 'trajectories' | 'scores' | 'wave' | 'baseline'>[],
+  ofPart: Pick<AdvantageInput, 'partState' | 'values'> = {},
 ): JobRequest<'advantage'> {
   const { log, recipe, inputs } = context;
   const { cursor } = head.counters;
@@ -43,6 +49,20 @@ export function advantageJob(
       before: head.counters,
       cursorAfter: cursorOfWave(context, cursor, waves),
       algorithm: algorithmSettings(recipe, inputs),
+      ...ofPart,
     },
   };
+}
+
+/** The job whose values the advantage job reads. `part`: of the critic. */
+export function valuesJob(
+  { runStateOf }: Pick<ActivityPorts, 'runStateOf'>,
+  head: Head,
+  { input, ...batch }: JobRequest<'advantage'>,
+  part: Part,
+): JobRequest<'values'> {
+  const { values: _, ...ofBatch } = input;
+  const profile = profileOfPart(head, part);
+  const partState = stateOfPart({ runStateOf }, head, part);
+  return { ...batch, stage: 'values', profile: profile.id, input: { ...ofBatch, ...part, profile, partState } };
 }

@@ -1,16 +1,23 @@
 /** The first term of a run. */
-import { actorOf } from '../core/records/components.ts';
+import type { Digest } from '../core/ids.ts';
+import { trainedComponents } from '../core/recipe/index.ts';
+import type { Recipe } from '../core/recipe/index.ts';
+import { actorOf, someOf } from '../core/records/components.ts';
 import { keys } from '../core/records/keys.ts';
 import { anyProfile } from '../core/records/profile-ids.ts';
 import { recordFormat, termRecord } from '../core/records/schema.ts';
-import type { TermRecord } from '../core/records/schema.ts';
-import type { EngineSettings } from '../core/wire/jobs.ts';
+import type { CheckpointManifest, NumericProfile, RunRecord, TermRecord } from '../core/records/schema.ts';
+import type { EngineSettings, OpenInput, OpenOutput } from '../core/wire/jobs.ts';
+import type { RunLog } from '../infra/store/run-log.ts';
 import { liveNote } from './live-note.ts';
 import { drivenBy } from './ownership.ts';
+import { forEachPart, stateOfPart } from './parts.ts';
 import type { ActivityPorts } from './ports.ts';
 import { recordWriter } from './record-writer.ts';
 import type { RunContexts, RunRef } from './run-context.ts';
-import { engineSettings, trains } from './settings.ts';
+import { shardsIn } from './saved-parts.ts';
+import { engineSettings, partsOf } from './settings.ts';
+import type { Part } from './settings.ts';
 
 /** `auto` becomes the compute type that every worker of the pool has, so that each of them can serve the run. */
 async function commonCompute(ports: ActivityPorts, settings: EngineSettings): Promise<EngineSettings> {
@@ -31,24 +38,36 @@ export async function openTerm(
   const { log, recipe, inputs } = context;
   const { origin } = await log.run();
   const engine = await commonCompute(ports, engineSettings(recipe));
-  const { output } = await ports.whileHeartbeating((signal) =>
-    ports.dispatcher.run(
+  const openPart = async (part: Part, signal: AbortSignal, like?: NumericProfile): Promise<OpenOutput> => {
+    const from = origin && (await startOf(ports, log, origin, part));
+    const { output } = await ports.dispatcher.run(
       {
         stage: 'open',
         runId: ref.runId,
         at: { term: 1, iteration: origin?.position ?? 0 },
         store: log.store,
-        profile: anyProfile,
+        profile: like?.id ?? anyProfile,
         input: {
           model: inputs.model,
-          engine,
-          ...trains(recipe),
-          ...(origin && { from: { runId: origin.runId, iteration: origin.position, state: origin.stateDigest } }),
+          engine: like === undefined ? engine : { ...engine, compute: like.compute },
+          ...part,
+          ...(from && { from }),
         },
       },
       { signal, onProgress: (progress, queued) => ports.live(ref.runId, liveNote('open', 0, progress, queued)) },
-    ),
-  );
+    );
+    return output;
+  };
+  const [main, ...others] = partsOf(recipe);
+  const output = await ports.whileHeartbeating(async (signal): Promise<Opened> => {
+    const first = await openPart(main, signal);
+    const [like] = Object.values(first.components);
+    // The parts of a run have the same arithmetic, on whichever machines.
+    const rest = await forEachPart(others, signal, (part, either) => openPart(part, either, like?.profile));
+    return rest.length === 0 ? first : joined(ports, recipe, [first, ...rest]);
+  });
+  if (origin !== undefined && output.parts !== undefined)
+    await putFirstCheckpoint(ports, log, origin.position, output.stateDigest, output.parts);
   const { compute, deterministic, isa } = actorOf(output.components).profile;
   const record: TermRecord = {
     format: recordFormat,
@@ -70,4 +89,45 @@ export async function openTerm(
   if (origin !== undefined) await log.store.remove(keys.pin(origin.runId, ref.runId));
   ports.say(ref.runId, 'debug', `opened term 1: ${compute}${deterministic ? ' deterministic' : ''} on ${isa}`);
   return { term: decided.record.term };
+}
+
+interface Opened extends Pick<OpenOutput, 'stateDigest' | 'components'> {
+  /** Where the run is divided. */
+  readonly parts?: readonly OpenOutput[];
+}
+
+/** What a part of a fork starts from. */
+async function startOf(
+  ports: ActivityPorts,
+  { store }: RunLog,
+  { runId, position, stateDigest }: NonNullable<RunRecord['origin']>,
+  part: Part,
+): Promise<OpenInput['from']> {
+  const state =
+    part.part === true ? stateOfPart(ports, await ports.openLog(store, runId).at(position), part) : stateDigest;
+  return { runId, iteration: position, state };
+}
+
+/** The state of a run that is divided, from those of its parts. */
+function joined(
+  { runStateOf }: Pick<ActivityPorts, 'runStateOf'>,
+  recipe: Recipe,
+  parts: readonly OpenOutput[],
+): Opened {
+  const found: OpenOutput['components'] = Object.assign({}, ...parts.map(({ components }) => components));
+  const components = someOf(found, trainedComponents(recipe));
+  return { stateDigest: runStateOf(components), components, parts };
+}
+
+/** Of a fork that is divided: its parts have saved their shards. */
+async function putFirstCheckpoint(
+  ports: ActivityPorts,
+  { store, runId }: RunLog,
+  iteration: number,
+  stateDigest: Digest,
+  parts: readonly OpenOutput[],
+): Promise<void> {
+  const saved = await Promise.all(parts.map(({ shards }) => shardsIn(ports, store, runId, shards)));
+  const components: CheckpointManifest['components'] = Object.assign({}, ...saved);
+  await ports.putManifest(store, { format: recordFormat, runId, term: 1, iteration, stateDigest, components });
 }

@@ -4,6 +4,8 @@ import type { Store } from '../core/ports/store.ts';
 import type { Sweep } from '../infra/retention/sweep.ts';
 import type { Dispatcher, jobIdOf } from '../infra/nats/dispatcher.ts';
 import type { batchToAdopt } from '../infra/store/earlier-batches.ts';
+import type { runStateOf } from '../infra/store/digest.ts';
+import type { needShards, putManifest } from '../infra/store/manifests.ts';
 import type { Head, RunLog } from '../infra/store/run-log.ts';
 import type { openNextTerm } from '../infra/store/terms.ts';
 import type { appendStatus, pausesFor } from '../infra/store/status.ts';
@@ -30,6 +32,9 @@ export interface ActivityPorts {
   readonly appendStatus: typeof appendStatus;
   readonly pausesFor: typeof pausesFor;
   readonly decide: typeof decide;
+  readonly runStateOf: typeof runStateOf;
+  readonly putManifest: typeof putManifest;
+  readonly needShards: typeof needShards;
   readonly getBlob: typeof getBlob;
   readonly putBlob: typeof putBlob;
   readonly getJsonBlob: typeof getJsonBlob;

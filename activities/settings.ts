@@ -11,6 +11,7 @@ import {
   totalIterations,
   tracksPrompts,
   trainedComponents,
+  trainedTogether,
 } from '../core/recipe/index.ts';
 import type { SamplingSettings } from '../core/ports/sampler.ts';
 import type { LossSettings, OptimizerSettings, RolloutCorrectionSettings, RunInputs } from '../core/records/schema.ts';
@@ -24,7 +25,11 @@ import type {
   RolloutPurpose,
   ScheduleSettings,
   TrainedBeside,
+  Trains,
 } from '../core/wire/jobs.ts';
+
+/** Components of a run that are trained together, as a job names them. */
+export type Part = Trains;
 
 export function engineSettings(recipe: Recipe): EngineSettings {
   return {
@@ -272,11 +277,20 @@ function criticSettings(recipe: Recipe, trainRows: number): TrainedBeside {
   };
 }
 
-/** The components that a run trains, as jobs name them: nothing when there is only the actor. */
-export function trains(recipe: Recipe): { readonly components?: readonly string[] } {
+/**
+ * The parts of a run's state that are trained together, as jobs name them; what the run is about is in the first. One part
+ * unless the critic has jobs of its own.
+ */
+export function partsOf(recipe: Recipe): readonly [Part, ...Part[]] {
+  const [main, ...others] = trainedTogether(recipe).map((components): Part => ({ components, part: true }));
+  if (main !== undefined && others.length > 0) return [main, ...others];
   const components = trainedComponents(recipe);
-  return components.length > 1 || components[0] !== 'actor' ? { components } : {};
+  // Absent when there is only the actor, as in the jobs of older runs.
+  return [components.length > 1 || components[0] !== 'actor' ? { components } : {}];
 }
+
+/** The components of the jobs that are about the policy. */
+export const trains = (recipe: Recipe): Part => partsOf(recipe)[0];
 
 const lossKinds = { rl: 'policy', sft: 'sft', dpo: 'dpo', rm: 'rm' } as const satisfies Record<
   RunKind,

@@ -319,6 +319,7 @@ const OPERATIONAL: readonly Row[] = [
   ['timing_s/values', 's', 'down', 'Values of the critic.'],
   ['timing_s/adv', 's', 'down', 'Advantages and packing: the advantage job without its log-probs.'],
   ['timing_s/update_actor', 's', 'down', 'Forward, backward and optimiser steps.'],
+  ['timing_s/update_critic', 's', 'down', 'As update_actor, where the critic has a trainer of its own.'],
   [
     'timing_s/save_checkpoint',
     's',

@@ -28,8 +28,10 @@ import { jobIdOf } from '../infra/nats/dispatcher.ts';
 import type { JobRequest, JobResult } from '../infra/nats/dispatcher.ts';
 import { batchToAdopt } from '../infra/store/earlier-batches.ts';
 import { getBlob, getJsonBlob, putBlob, putJsonBlob } from '../infra/store/blobs.ts';
+import { runStateOf } from '../infra/store/digest.ts';
 import { openFolderStore } from '../infra/store/folder.ts';
 import { findHole } from '../infra/store/log-holes.ts';
+import { needShards, putManifest } from '../infra/store/manifests.ts';
 import { modelFolder } from '../infra/store/model-facts.ts';
 import { writeRun } from '../infra/store/new-run.ts';
 import { decide } from '../infra/store/records.ts';
@@ -220,6 +222,9 @@ export class InProcessLoop {
       appendStatus,
       pausesFor,
       decide,
+      runStateOf,
+      putManifest,
+      needShards,
       getBlob,
       putBlob,
       getJsonBlob,

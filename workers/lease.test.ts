@@ -13,6 +13,7 @@ function leaseUnderTest(ports: Partial<LeasePorts> = {}) {
     {
       changed: () => (seen.changes += 1),
       freed: (runId) => seen.freed.push(runId),
+      partFreed: (runId, components) => seen.freed.push(`${runId}: ${components.join(' ')}`),
       isActive: async () => true,
       log: (line) => seen.lines.push(line),
       ...ports,
@@ -117,6 +118,36 @@ describe('the lease of a trainer', () => {
     expect(seen.changes).toBe(1);
     lease.trainedElsewhere('a');
     expect([lease.runId, seen.changes]).toEqual([undefined, 2]);
+  });
+
+  it('is for the parts of a run that is divided whose jobs it has run', async () => {
+    const { lease, seen } = leaseUnderTest();
+    const part = (...components: string[]) => ({ ...run('a'), components });
+    await lease.use(part('actor', 'logZ'), job);
+    expect([lease.components, lease.has(part('actor', 'logZ')), lease.has(part('critic'))]).toEqual([
+      ['actor', 'logZ'],
+      true,
+      false,
+    ]);
+    const second = () => [part('actor', 'logZ'), part('critic'), run('b')].map((one) => lease.isSecond(one));
+    expect(second()).toEqual([false, true, false]);
+    expect(lease.refuse('a')).toBeUndefined();
+    await lease.use(part('critic'), job);
+    expect([lease.components, seen.changes]).toEqual([['actor', 'logZ', 'critic'], 2]);
+    expect(second()).toEqual([false, true, false]);
+    lease.trainedElsewhere('a', ['rewardModel']);
+    expect([lease.has(part('critic')), seen.changes]).toEqual([true, 2]);
+    await lease.use(part('critic'), async () => lease.trainedElsewhere('a', ['critic']));
+    expect(lease.has(part('critic'))).toBe(true); // its job is in flight
+    lease.trainedElsewhere('a', ['critic']);
+    expect([lease.runId, lease.components, seen.freed, seen.changes]).toEqual([
+      'a',
+      ['actor', 'logZ'],
+      ['a: critic'],
+      3,
+    ]);
+    lease.trainedElsewhere('a', ['actor', 'logZ']);
+    expect([lease.runId, lease.components, seen.freed]).toEqual([undefined, undefined, ['a: critic', 'a']]);
   });
 
   it('released while a job is in flight, ends with the job unless the run sends another one', async () => {

@@ -9,6 +9,8 @@ import { RetryableError } from '../core/errors.ts';
 export interface Leaseholder {
   readonly runId: string;
   readonly store: string;
+  /** The components of its job, where the run is divided and has a trainer for others. Absent: all. */
+  readonly components?: readonly string[];
 }
 
 export interface LeasePorts {
@@ -16,6 +18,8 @@ export interface LeasePorts {
   readonly changed: () => void;
   /** The run released the trainer, so its state need not stay in memory. */
   readonly freed: (runId: string) => void;
+  /** The run keeps the trainer for other components; another trainer has these. */
+  readonly partFreed: (runId: string, components: readonly string[]) => void;
   /** Does the store say that this stack still works on the run? Rejects when the store cannot be read. */
   readonly isActive: (holder: Leaseholder) => Promise<boolean>;
   readonly log: (line: string) => void;
@@ -35,6 +39,8 @@ export class TrainerLease {
   readonly #times: LeaseTimes;
   readonly #nowMs: () => number;
   #holder: Leaseholder | undefined;
+  /** The jobs' components, part by part, where the holder is divided. */
+  readonly #parts = new Map<string, readonly string[]>();
   #jobs = 0;
   /** The lease was released while a job was in flight: it ends with that job. */
   #released = false;
@@ -50,6 +56,22 @@ export class TrainerLease {
 
   get runId(): string | undefined {
     return this.#holder?.runId;
+  }
+
+  /** The components that it is leased for; undefined for all. */
+  get components(): readonly string[] | undefined {
+    return this.#parts.size === 0 ? undefined : [...this.#parts.values()].flat();
+  }
+
+  /** Is the trainer leased to the run, for these components? Absent: for all. */
+  has({ runId, components }: Pick<Leaseholder, 'runId' | 'components'>): boolean {
+    return this.#holder?.runId === runId && (components === undefined || this.#parts.has(components.join(' ')));
+  }
+
+  /** Does the holder need the trainer for another part than these components in the first place? */
+  isSecond({ runId, components }: Pick<Leaseholder, 'runId' | 'components'>): boolean {
+    const [first] = this.#parts.keys();
+    return this.#holder?.runId === runId && first !== undefined && components?.join(' ') !== first;
   }
 
   /** Why a job of this run must wait; undefined when it may start. */
@@ -76,8 +98,9 @@ export class TrainerLease {
   async use<T>(holder: Leaseholder, job: () => Promise<T>): Promise<T> {
     if (this.#holder !== undefined && this.#holder.runId !== holder.runId)
       throw new RetryableError('TrainerLeased', leasedTo(this.#holder));
-    const taken = this.#holder?.runId !== holder.runId;
+    const taken = !this.has(holder);
     this.#holder = holder;
+    if (holder.components !== undefined) this.#parts.set(holder.components.join(' '), holder.components);
     this.#released = false;
     this.#jobs += 1;
     this.#waiting.delete(holder.runId);
@@ -97,14 +120,30 @@ export class TrainerLease {
     this.#released = this.#jobs > 0;
     if (this.#released) return;
     this.#holder = undefined;
+    this.#parts.clear();
     this.#ports.freed(runId);
     this.#ports.changed();
   }
 
-  /** Another trainer works for the run, so it leaves the queue here, and its state need not be in memory twice. */
-  trainedElsewhere(runId: string): void {
-    this.#waiting.delete(runId);
-    if (this.#jobs === 0) this.release(runId);
+  /**
+   * Another trainer works for the run, or only for these components of it. So it leaves the queue here, and what the other
+   * one has need not be in memory twice.
+   */
+  trainedElsewhere(runId: string, components?: readonly string[]): void {
+    if (components === undefined || this.#holder?.runId !== runId) {
+      this.#waiting.delete(runId);
+      if (this.#jobs === 0) this.release(runId);
+      return;
+    }
+    if (this.#jobs > 0) return;
+    const twice = [...this.#parts].filter(([, own]) => own.some((name) => components.includes(name)));
+    if (twice.length === 0) return;
+    if (twice.length === this.#parts.size) return this.release(runId);
+    for (const [key, own] of twice) {
+      this.#parts.delete(key);
+      this.#ports.partFreed(runId, own);
+    }
+    this.#ports.changed();
   }
 
   #firstWaiting(): string | undefined {

@@ -34,6 +34,29 @@ describe('the peers of a worker', () => {
     expect(peers.trains('a', 121)).toBe(false);
   });
 
+  it('train some components of a run that is divided', () => {
+    const peers = new Peers('own', 100);
+    peers.heard(entry('w2', { lease: 'a', trains: ['actor', 'logZ'] }), 0);
+    expect(peers.trains('a', 1)).toBe(true);
+    expect(peers.trains('a', 1, ['actor'])).toBe(true);
+    expect(peers.trains('a', 1, ['critic'])).toBe(false);
+    expect(peers.trains('b', 1, ['actor'])).toBe(false);
+  });
+
+  it('are free trainers while they work for no run, serve the profile, and take jobs', () => {
+    const peers = new Peers('own', 100);
+    const free = (more: Partial<Presence>, profile = 'p') => {
+      peers.heard(entry('w2', { profiles: ['p'], ...more }), 0);
+      return peers.hasFreeTrainer(profile, 1);
+    };
+    expect(free({})).toBe(true);
+    expect(free({ lease: 'a' })).toBe(false);
+    expect(free({ roles: ['rollout'] })).toBe(false);
+    expect(free({ state: 'draining' })).toBe(false);
+    expect(free({}, 'q')).toBe(false);
+    expect(peers.hasFreeTrainer('p', 101)).toBe(false);
+  });
+
   it('do not include the worker itself', () => {
     const peers = new Peers('w1-1', 100);
     peers.heard(entry('w1', { lease: 'a' }), 0);

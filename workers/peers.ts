@@ -16,10 +16,12 @@ export class Peers {
     if (entry.incarnation !== this.#own) this.#heard.set(entry.worker, { entry, at: now });
   }
 
-  /** Is there another trainer that works for this run and takes its jobs? */
-  trains(runId: string, now: number): boolean {
-    return [...this.#heard.values()].some(
-      ({ entry, at }) => entry.lease === runId && takesJobs(entry) && now - at < this.#maxAgeMs,
+  /** Is there another trainer that works for this run, for one of these components at least, and takes its jobs? */
+  trains(runId: string, now: number, components?: readonly string[]): boolean {
+    return this.#present(now).some(
+      ({ lease, trains }) =>
+        lease === runId &&
+        (trains === undefined || components === undefined || components.some((name) => trains.includes(name))),
     );
   }
 
@@ -42,10 +44,22 @@ export class Peers {
 
   /** In an order that does not depend on when they were heard. */
   #scorers(now: number): Presence[] {
-    return [...this.#heard.values()]
-      .filter(({ entry, at }) => entry.roles.includes('reward') && takesJobs(entry) && now - at < this.#maxAgeMs)
-      .map(({ entry }) => entry)
+    return this.#present(now)
+      .filter(({ roles }) => roles.includes('reward'))
       .sort((a, b) => (a.worker < b.worker ? -1 : 1));
+  }
+
+  /** Is there another trainer that takes jobs of this profile and works for no run? */
+  hasFreeTrainer(profile: string, now: number): boolean {
+    return this.#present(now).some(
+      ({ lease, roles, profiles }) => lease === undefined && roles.includes('trainer') && profiles.includes(profile),
+    );
+  }
+
+  #present(now: number): Presence[] {
+    return [...this.#heard.values()]
+      .filter(({ entry, at }) => takesJobs(entry) && now - at < this.#maxAgeMs)
+      .map(({ entry }) => entry);
   }
 }
 

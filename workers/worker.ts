@@ -6,10 +6,10 @@ import type { NatsConnection } from '@nats-io/nats-core';
 import { errorToJson, PetrelError, PreemptedError, UnfitError } from '../core/errors.ts';
 import type { ErrorJson } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
-import { recordFormat } from '../core/records/schema.ts';
+import { numericProfile, recordFormat } from '../core/records/schema.ts';
 import type { ResultRecord } from '../core/records/schema.ts';
 import type { Store } from '../core/ports/store.ts';
-import type { Stage } from '../core/wire/jobs.ts';
+import type { Stage, Trains } from '../core/wire/jobs.ts';
 import type { Role } from '../core/roles.ts';
 import { endedSamples, endedSamplesSubject, samplesTaken, samplesTakenSubject } from '../core/wire/ended-samples.ts';
 import type { EndedSamples } from '../core/wire/ended-samples.ts';
@@ -69,11 +69,20 @@ const handOverMs = 10;
 /** How often a reward job is left to the worker that has scored its samples ahead, before any other takes it. */
 const timesLeftToScorer = 20;
 
+/** How often a second part of a run is left to a free trainer. Perhaps that one cannot run it. */
+const handOvers = 6;
+
 /**
  * Delay before a job is delivered again that this worker cannot run: short for a better worker, longer when there is
  * none.
  */
 const unfitDelayMs = (deliveries: number) => Math.min(1_000, handOverMs * 2 ** Math.min(deliveries, 7));
+
+/** For what a job needs the lease of a trainer. */
+function leaseOf({ runId, store, input }: JobMessage): Leaseholder {
+  const { part, components } = input as Partial<Trains>;
+  return { runId, store, ...(part === true && components && { components }) };
+}
 
 export interface WorkerPorts {
   readonly nc: NatsConnection;
@@ -131,6 +140,7 @@ export class Worker {
       {
         changed: () => this.#beacon.tell(),
         freed: (runId) => this.#engine?.release(runId),
+        partFreed: (runId, components) => this.#engine?.release(runId, components),
         isActive: (holder) => this.#isActive(holder),
         log: (line) => console.log(line),
       },
@@ -262,7 +272,7 @@ export class Worker {
     const lack = await this.#fitness.firstLack(jobNeeds(message, this.#needPorts));
     if (lack !== undefined)
       return { because: `${this.#options.name} cannot run it: ${lack.message}`, delayMs: unfitDelayMs(deliveries) };
-    if (role === 'trainer') return this.#refuseTraining(message.runId);
+    if (role === 'trainer') return this.#refuseTraining(message, deliveries);
     if (deliveries <= timesLeftToScorer && this.#scoredAheadElsewhere(message))
       return { because: undefined, delayMs: handOverMs * (1 + Math.random()) };
     const because = role === 'reward' ? this.#rewardRoom.refuse(message.runId) : undefined;
@@ -308,7 +318,9 @@ export class Worker {
     const store = await this.#store(message.store);
     const key = keys.result(message.runId, message.jobId);
     if ((await store.head(key)) !== undefined) return;
-    const facts = { kind: 'result', stage: message.stage, runId: message.runId, iteration: message.at.iteration };
+    const { stage, runId, at } = message;
+    const components = leaseOf(message).components?.join(' ') ?? 'all';
+    const facts = { kind: 'result', stage, runId, iteration: at.iteration, components };
     faultPoint('job.begin', facts);
     const answer =
       role === 'reward'
@@ -353,7 +365,7 @@ export class Worker {
           publish: (subject, text) => this.#ports.nc.publish(subject, text),
         }),
       });
-    if (role === 'trainer') return this.#lease.use(message, run);
+    if (role === 'trainer') return this.#lease.use(leaseOf(message), run);
     try {
       return await run();
     } catch (error) {
@@ -426,9 +438,18 @@ export class Worker {
     this.#reward.scoreAhead(() => this.#store(told.store), told, scoring, report);
   }
 
-  /** A run has one trainer. The job goes to that one while it is present, and otherwise to any free one. */
-  #refuseTraining(runId: string): Refusal | undefined {
-    const elsewhere = this.#lease.runId !== runId && this.#peers.trains(runId, Date.now());
+  /**
+   * A run has one trainer, or one for each part where it is divided. The job goes to that one while it is present, and
+   * otherwise to any free one. A trainer has a second part of its run only while no free one takes it.
+   */
+  #refuseTraining(message: JobMessage, deliveries: number): Refusal | undefined {
+    const asked = leaseOf(message);
+    const { runId, components } = asked;
+    const profile = numericProfile.safeParse(message.input['profile']).data?.id ?? anyProfile;
+    const now = Date.now();
+    const elsewhere =
+      (!this.#lease.has(asked) && this.#peers.trains(runId, now, components)) ||
+      (this.#lease.isSecond(asked) && deliveries <= handOvers && this.#peers.hasFreeTrainer(profile, now));
     if (elsewhere) return { because: undefined, delayMs: handOverMs * (1 + Math.random()) };
     const because = this.#lease.refuse(runId);
     return because === undefined ? undefined : { because, delayMs: this.#ports.timing.progressMs };
@@ -437,7 +458,7 @@ export class Worker {
   #meet(entry: Presence): void {
     if (entry.incarnation === this.#incarnation) return;
     this.#peers.heard(entry, Date.now());
-    if (entry.lease !== undefined) this.#lease.trainedElsewhere(entry.lease);
+    if (entry.lease !== undefined) this.#lease.trainedElsewhere(entry.lease, entry.trains);
   }
 
   /** Is the run active, and does this stack still drive it? */
@@ -528,7 +549,7 @@ export class Worker {
 
   #presence(): Presence {
     const { name, roles, threads } = this.#options;
-    const lease = this.#lease.runId;
+    const { runId: lease, components } = this.#lease;
     const { lacks } = this.#fitness;
     const ahead = this.#reward.ahead.jobs;
     const lastError = lacks[0]?.error ?? this.#lastError;
@@ -547,6 +568,7 @@ export class Worker {
       profiles: [...this.#profiles('trainer')],
       ...(this.#engine === undefined ? {} : { computes: [...computesOf(this.#engine.facts)] }),
       ...(lease === undefined ? {} : { lease }),
+      ...(components === undefined ? {} : { trains: [...components] }),
       jobs: [...this.#jobs],
       ...(ahead.length > 0 && { ahead: [...ahead] }),
       failuresInARow: this.#failuresInARow,

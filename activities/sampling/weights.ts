@@ -4,18 +4,20 @@ import type { Digest } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
 import type { JobRequest } from '../../infra/nats/dispatcher.ts';
 import type { Head } from '../../infra/store/run-log.ts';
+import type { Presence } from '../../core/wire/messages.ts';
+import { stateOfPart } from '../parts.ts';
 import type { ActivityPorts } from '../ports.ts';
 import type { Recompute } from '../recompute.ts';
 import type { RunContext } from '../run-context.ts';
 import { trains } from '../settings.ts';
 
 export class WeightsPublisher {
-  readonly #ports: Pick<ActivityPorts, 'listWorkers'>;
+  readonly #ports: Pick<ActivityPorts, 'listWorkers' | 'runStateOf'>;
   readonly #recompute: Recompute;
   /** The newest weights that were published for the workers of that moment, by run. */
   readonly #published = new Map<string, Digest>();
 
-  constructor(ports: Pick<ActivityPorts, 'listWorkers'>, recompute: Recompute) {
+  constructor(ports: Pick<ActivityPorts, 'listWorkers' | 'runStateOf'>, recompute: Recompute) {
     this.#ports = ports;
     this.#recompute = recompute;
   }
@@ -25,14 +27,17 @@ export class WeightsPublisher {
     const { runId } = context.log;
     if (head.position === 0 || this.#published.get(runId) === head.weightsDigest) return;
     const workers = await this.#ports.listWorkers();
-    const outside = workers.filter((worker) => worker.roles.includes('rollout') && worker.lease !== runId);
+    const { components } = trains(context.recipe);
+    const holds = ({ lease, trains: trained }: Presence) =>
+      lease === runId && (trained === undefined || components?.some((name) => trained.includes(name)));
+    const outside = workers.filter((worker) => worker.roles.includes('rollout') && !holds(worker));
     if (outside.length > 0) await this.publish(context, head, signal);
     this.#published.set(runId, head.weightsDigest);
   }
 
   /** Any trainer of the run can publish its weights. With `again`, an existing publication is replaced. */
   async publish(context: RunContext, head: Head, signal: AbortSignal, again = false): Promise<void> {
-    const request = publication(context, head);
+    const request = publication(this.#ports, context, head);
     const { jobId } = await this.#recompute.run(request, { signal });
     if (!again) return;
     const because = `weights ${head.weightsDigest.slice(0, 12)} are damaged`;
@@ -42,15 +47,21 @@ export class WeightsPublisher {
   }
 }
 
-function publication({ log, inputs, recipe }: RunContext, head: Head): JobRequest<'weights'> {
+function publication(
+  ports: Pick<ActivityPorts, 'runStateOf'>,
+  { log, inputs, recipe }: RunContext,
+  head: Head,
+): JobRequest<'weights'> {
   const { profile } = head;
+  const part = trains(recipe);
+  const state = stateOfPart(ports, head, part);
   return {
     stage: 'weights',
     runId: log.runId,
     at: { term: head.term, iteration: head.position },
     store: log.store,
     profile: profile.id,
-    input: { weights: head.weightsDigest, state: head.stateDigest, model: inputs.model, profile, ...trains(recipe) },
+    input: { weights: head.weightsDigest, state, model: inputs.model, profile, ...part },
   };
 }
 

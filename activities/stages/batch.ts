@@ -6,7 +6,11 @@ import { keys } from '../../core/records/keys.ts';
 import type { BatchRecord } from '../../core/records/schema.ts';
 import type { JobRequest } from '../../infra/nats/dispatcher.ts';
 import type { JobResult, WaitOptions } from '../../infra/nats/wait-session.ts';
-import { advantageJob } from '../advantage-job.ts';
+import type { Stage } from '../../core/wire/jobs.ts';
+import { readsValues } from '../../core/recipe/index.ts';
+import { advantageJob, valuesJob } from '../advantage-job.ts';
+import { stateOfPart } from '../parts.ts';
+import { partsOf } from '../settings.ts';
 import { liveNote } from '../live-note.ts';
 import type { At } from '../sampling/rollouts.ts';
 import { withScoredRollouts, type ScoredRollout } from '../sampling/scored-rollouts.ts';
@@ -31,15 +35,38 @@ export async function makeBatch(services: StageServices, at: At, known?: readonl
   }
 }
 
-async function batchOf(
-  { ports, recompute }: StageServices,
-  { context, head, signal }: At,
-  scored: readonly ScoredRollout[],
-): Promise<MadeBatch> {
+async function batchOf(services: StageServices, at: At, scored: readonly ScoredRollout[]): Promise<MadeBatch> {
+  const { ports, recompute } = services;
+  const { context, head, signal } = at;
   const onProgress: WaitOptions['onProgress'] = (progress, queued) =>
     ports.live(context.log.runId, liveNote('advantage', head.position + 1, progress, queued));
-  const request = advantageJob(context, head, scored);
-  return { scored, request, ...(await recompute.run(request, { signal, onProgress })) };
+  const made = async (request: JobRequest<'advantage'>) => ({
+    scored,
+    request,
+    ...(await recompute.run(request, { signal, onProgress })),
+  });
+  const [main, critic] = partsOf(context.recipe);
+  if (critic === undefined) return made(advantageJob(context, head, scored));
+  const ofMain = { partState: stateOfPart(ports, head, main) };
+  const request = advantageJob(context, head, scored, ofMain);
+  if (!readsValues(context.recipe)) return made(request);
+  const forValues = valuesJob(ports, head, request, critic);
+  for (;;) {
+    const { jobId, output, timings } = await recompute.run(forValues, { signal, onProgress });
+    const { values } = output;
+    try {
+      const batch = await made(advantageJob(context, head, scored, { ...ofMain, values }));
+      return { ...batch, timings: { ...batch.timings, ...timesOfValues(timings, batch.timings) } };
+    } catch (error) {
+      if (!recompute.lost(error, [{ fact: values, request: forValues, jobId }])) throw error;
+    }
+  }
+}
+
+/** To make them, and to read them. */
+function timesOfValues(...of: readonly JobResult<Stage>['timings'][]): Record<string, number> {
+  const name = 'timing_s/values';
+  return { [name]: of.reduce((sum, timings) => sum + Number(timings[name] ?? 0), 0) };
 }
 
 /**

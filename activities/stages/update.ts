@@ -6,15 +6,20 @@ import type { BatchRecord, UpdateRecord } from '../../core/records/schema.ts';
 import type { DesiredState } from '../../core/run-states.ts';
 import type { JobRequest } from '../../infra/nats/dispatcher.ts';
 import type { JobResult, WaitOptions } from '../../infra/nats/wait-session.ts';
+import type { Head } from '../../infra/store/run-log.ts';
 import { liveNote } from '../live-note.ts';
+import { joinedUpdate } from '../joined-update.ts';
+import { forEachPart, profileOfPart, stateOfPart } from '../parts.ts';
 import { poisonBatch } from '../poison.ts';
 import type { ActivityPorts } from '../ports.ts';
-import { trains } from '../settings.ts';
+import { partsOf } from '../settings.ts';
+import type { Part } from '../settings.ts';
 import { updateTimings } from '../stage-timings.ts';
 import { recordWriter } from '../record-writer.ts';
 import type { RunContext, RunRef } from '../run-context.ts';
 import type { At } from '../sampling/rollouts.ts';
 import { withBatch } from './batch.ts';
+import { checkpoint } from './checkpoint.ts';
 import { headOf } from './head-of.ts';
 import type { StageServices } from './services.ts';
 
@@ -25,6 +30,7 @@ export interface UpdateSummary {
 }
 
 type PendingBatch = NonNullable<At['head']['pending']>;
+type Applied = Pick<JobResult<'update'>, 'output' | 'timings'>;
 
 /** Applies the committed batch. The update record is the commit of the iteration. */
 export async function update(services: StageServices, ref: RunRef): Promise<UpdateSummary> {
@@ -32,10 +38,12 @@ export async function update(services: StageServices, ref: RunRef): Promise<Upda
   const { context, head } = await headOf(contexts, ref, true);
   const maxBadSteps = context.recipe.trainer.max_bad_steps;
   const { pending } = head;
+  const saved = (position: number) => saveIfDivided(services, { ...ref, position }, context, head, position);
   if (pending === undefined) {
     // An earlier attempt of this activity committed it, and may have died before it returned.
     if (head.counters.badSteps >= maxBadSteps)
       throw badStepsPause(ref.runId, head.counters.badSteps, 'see the update record');
+    await saved(head.position);
     return summary(head.position, context);
   }
   const iteration = head.position + 1;
@@ -55,34 +63,62 @@ export async function update(services: StageServices, ref: RunRef): Promise<Upda
   sayIteration(ports, decided.record, pending.record);
   if (decided.record.outcome === 'skipped' && output.after.badSteps >= maxBadSteps)
     throw badStepsPause(ref.runId, output.after.badSteps, output.reason);
+  await saved(iteration);
   return summary(iteration, context);
 }
 
-function applied(services: StageServices, at: At, { digest, record }: PendingBatch): Promise<JobResult<'update'>> {
+async function applied(services: StageServices, at: At, { digest, record }: PendingBatch): Promise<Applied> {
+  const { ports, recompute } = services;
   const { context, head, signal } = at;
-  const { log, recipe, inputs } = context;
-  const iteration = head.position + 1;
-  const { profile } = head;
-  // Nothing that was applied again should have to be applied a third time.
-  const isLastAgain = iteration === head.termRecord.adopts?.until;
-  const save = isLastAgain || isDue(iteration, recipe.trainer.save_freq) || iteration === context.iterations;
-  const request: JobRequest<'update'> = {
+  const { log, recipe } = context;
+  const parts = partsOf(recipe);
+  const onProgress: WaitOptions['onProgress'] = (progress, queued) =>
+    ports.live(log.runId, liveNote('update', head.position + 1, progress, queued));
+  const results = await withBatch(services, at, record, () =>
+    forEachPart(parts, signal, (part, either) =>
+      recompute.run(requestOf(ports, at, digest, part), { signal: either, onProgress }),
+    ),
+  );
+  const [only] = results;
+  return only !== undefined && results.length === 1 ? only : joinedUpdate(ports, record, results);
+}
+
+function requestOf(ports: ActivityPorts, { context, head }: At, batch: string, part: Part): JobRequest<'update'> {
+  const { log, inputs } = context;
+  const profile = profileOfPart(head, part);
+  const parentState = stateOfPart(ports, head, part);
+  const save = part.part !== true && isSaveDue(context, head, head.position + 1);
+  return {
     stage: 'update',
     runId: log.runId,
     at: { term: head.term, iteration: head.position },
     store: log.store,
     profile: profile.id,
-    input: { parentState: head.stateDigest, batch: digest, model: inputs.model, profile, save, ...trains(recipe) },
+    input: { parentState, batch, model: inputs.model, profile, save, ...part },
   };
-  const onProgress: WaitOptions['onProgress'] = (progress, queued) =>
-    services.ports.live(log.runId, liveNote('update', iteration, progress, queued));
-  return withBatch(services, at, record, () => services.recompute.run(request, { signal, onProgress }));
+}
+
+function isSaveDue({ recipe, iterations }: RunContext, { termRecord }: Head, iteration: number): boolean {
+  // Nothing that was applied again should have to be applied a third time.
+  const isLastAgain = iteration === termRecord.adopts?.until;
+  return isLastAgain || isDue(iteration, recipe.trainer.save_freq) || iteration === iterations;
+}
+
+/** A manifest names all components, so those of a run that is divided are saved when the update is committed. */
+async function saveIfDivided(
+  services: StageServices,
+  ref: RunRef,
+  context: RunContext,
+  head: Head,
+  position: number,
+): Promise<void> {
+  if (partsOf(context.recipe).length > 1 && isSaveDue(context, head, position)) await checkpoint(services, ref);
 }
 
 function recordOf(
   { context, head }: Omit<At, 'signal'>,
   batch: PendingBatch,
-  { output, timings }: JobResult<'update'>,
+  { output, timings }: Applied,
 ): Omit<UpdateRecord, 'writer'> {
   return {
     format: recordFormat,

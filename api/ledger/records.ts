@@ -256,7 +256,7 @@ export const evaluationShape = object({
 export type Evaluation = Of<typeof evaluationShape>;
 
 export const resultShape = object({ format, jobId: text, stage: text, output: tree });
-export const checkpointOutputShape = object({ manifest: text });
+export const checkpointOutputShape = object({ manifest: optional(text), shards: optional(digest) });
 export const rolloutOutputShape = object({ trajectories: digest, samples: positive, responseTokens: count });
 export const compareOutputShape = object({ scores: digest, pairs: positive });
 export const rewardOutputShape = object({ scores: digest, failed: count });

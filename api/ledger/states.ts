@@ -85,7 +85,9 @@ async function storedCheckpoints(objects: Objects): Promise<(readonly [string, s
     const output = objects.tried(result.key, 'the output of a checkpoint job', () =>
       checkpointOutputShape(result.record.output, 'output'),
     );
-    if (output !== undefined) found.push([output.manifest, `${result.key} names it`]);
+    if (output?.manifest !== undefined) found.push([output.manifest, `${result.key} names it`]);
+    else if (output !== undefined && output.shards === undefined)
+      objects.faults.add(result.key, 'the manifest that the job has written, or the shards of a part', 'neither');
   }
   return found;
 }

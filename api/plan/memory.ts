@@ -5,7 +5,7 @@
  *   weights, copies, gradients, moments: core/engine-memory.ts; the last two in the trainer only
  *   snapshot     12 P          trainer only: the state while its checkpoint is written; once for each component
  *   critic       as the policy's weights, copies, gradients and moments, in the trainer, for each further component: the critic,
- *                the reward model of prime
+ *                the reward model of prime; also with critic.own_trainer, because one trainer may have to hold both
  *   reference    weights and copies, with actor.use_kl_loss, algorithm.use_kl_in_reward, or a loss or a reward model that reads its log-probs, and with kind: dpo
  *   reward model as much again, with reward.reward_model
  *   teacher      weights and copies of its own shape, with distillation.enabled

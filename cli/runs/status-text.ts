@@ -81,12 +81,16 @@ export function workerTable(workers: readonly WorkerStatus[], printer: Printer):
         worker.state === 'unhealthy' ? printer.style('red', 'UNHEALTHY') : worker.state,
     },
     { head: 'roles', value: (worker: WorkerStatus) => worker.roles.join(' '), spare: 3 },
-    { head: 'works for', value: (worker: WorkerStatus) => worker.lease },
+    { head: 'works for', value: leaseText },
     { head: 'jobs', value: (worker: WorkerStatus) => worker.jobs.length, spare: 2 },
     { head: 'last error', value: troubleText, shrink: true },
   ].filter(({ head }) => head !== 'last error' || workers.some((worker) => worker.lastError !== undefined));
   return [renderTable(workers, columns, widthFor(printer.stdout)), ...workers.flatMap(lackTexts)].join('\n');
 }
+
+/** The run, and its components where the worker does not train all of them. */
+const leaseText = ({ lease, trains }: WorkerStatus): string | undefined =>
+  lease === undefined || trains === undefined ? lease : `${lease}: ${trains.join(' ')}`;
 
 /** One line for each thing that a worker lacks: `gpu-2 refuses jobs that need the variable KEY: …`. */
 function lackTexts({ worker, state, lacks = [] }: WorkerStatus): string[] {

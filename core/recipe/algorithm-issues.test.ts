@@ -22,6 +22,27 @@ describe('a KL penalty in the reward', () => {
   });
 });
 
+describe('a trainer of its own for the critic', () => {
+  const own = { critic: { own_trainer: true } };
+
+  it('needs a critic', () => {
+    expect(issuesOf(own)).toMatchObject([{ path: 'critic.own_trainer', expected: 'false', received: 'true' }]);
+    expect(issuesOf({ ...own, kind: 'sft' })).toMatchObject([{ path: 'critic.own_trainer' }]);
+    expect(issuesOf({ critic: { own_trainer: true, enable: true } })).toEqual([]);
+    expect(issuesOf({ ...own, algorithm: { adv_estimator: 'gae' } })).toEqual([]);
+  });
+
+  it('cannot have returns that the update makes from a new reward model', () => {
+    const prime = (update: string) => ({
+      critic: { own_trainer: true, enable: true },
+      algorithm: { adv_estimator: 'prime' },
+      reward: { prime: { update } },
+    });
+    expect(issuesOf(prime('before'))).toMatchObject([{ path: 'critic.own_trainer' }]);
+    expect(issuesOf(prime('after'))).toEqual([]);
+  });
+});
+
 describe('iterations that train only the critic', () => {
   it('need one', () => {
     expect(issuesOf({ trainer: { critic_warmup: 3 } })).toMatchObject([

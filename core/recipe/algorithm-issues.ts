@@ -9,10 +9,11 @@ import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
 export function algorithmIssues(recipe: Recipe): RecipeIssue[] {
-  if (!samplesResponses(recipe.kind)) return [...warmupIssues(recipe)];
+  if (!samplesResponses(recipe.kind)) return [...warmupIssues(recipe), ...ownTrainerIssues(recipe)];
   const checks = [
     klIssues,
     warmupIssues,
+    ownTrainerIssues,
     overlongIssues,
     componentIssues,
     trackerIssues,
@@ -56,6 +57,24 @@ function warmupIssues(recipe: Recipe): RecipeIssue[] {
       hint: 'set it to 0, or choose an estimator with a critic: algorithm.adv_estimator=gae',
     },
   ];
+}
+
+function ownTrainerIssues(recipe: Recipe): RecipeIssue[] {
+  if (!recipe.critic.own_trainer) return [];
+  const path = 'critic.own_trainer';
+  if (!trainedComponents(recipe).includes('critic'))
+    return [
+      {
+        path,
+        message: 'there is no critic, so another trainer would have nothing to train',
+        expected: 'false',
+        received: 'true',
+        hint: 'set it to false, or choose an estimator with a critic: algorithm.adv_estimator=gae',
+      },
+    ];
+  if (!trainedComponents(recipe).includes('rewardModel') || recipe.reward.prime.update !== 'before') return [];
+  const message = 'the trainer of the critic would need returns that the update makes from the new reward model';
+  return [{ path, message, hint: 'set it to false, or reward.prime.update=after' }];
 }
 
 function overlongIssues(recipe: Recipe): RecipeIssue[] {

@@ -14,6 +14,16 @@ export function trainedComponents(recipe: Recipe): readonly [string, ...string[]
   ];
 }
 
+/**
+ * The components in groups that are trained together; what the run is about is in the first. Two where the critic has
+ * jobs of its own.
+ */
+export function trainedTogether(recipe: Recipe): readonly (readonly [string, ...string[]])[] {
+  const [main, ...others] = trainedComponents(recipe);
+  if (!recipe.critic.own_trainer || !others.includes('critic')) return [[main, ...others]];
+  return [[main, ...others.filter((name) => name !== 'critic')], ['critic']];
+}
+
 /** Does the advantage estimator read the values of a critic? One of the user's own does if the recipe asks for a critic. */
 export const readsValues = ({ kind, algorithm: { adv_estimator: name }, critic }: Recipe): boolean =>
   kind === 'rl' && (isModulePath(name) ? critic.enable === true : needsOfEstimator(name).includes('values'));

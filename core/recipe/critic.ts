@@ -8,6 +8,10 @@ export const criticSection = section('The value model, for estimators that need 
     doc: 'Train a value model beside the policy, on the returns; null: yes if algorithm.adv_estimator reads its values (gae, vapo).',
     change: 'fixed',
   }),
+  own_trainer: key(z.boolean(), false, {
+    doc: 'Train the value model by jobs of its own, which another trainer can take.',
+    change: 'fixed',
+  }),
   ppo_max_token_len_per_gpu: key(count, 32768, {
     doc: 'Maximum number of tokens in one forward pass.',
     unit: 'tokens',

@@ -19,6 +19,7 @@ export {
   teacherOf,
   tracksPrompts,
   trainedComponents,
+  trainedTogether,
 } from './components.ts';
 export { explain, type Explanation } from './explain.ts';
 export { InvalidRecipeError, issueHint, issueLine, type RecipeIssue } from './issues.ts';

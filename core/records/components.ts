@@ -12,6 +12,10 @@ export function componentOf<T>(components: Components<T>, name: string): T {
   return component;
 }
 
+/** Those of these names. Throws when one is missing. */
+export const someOf = <T>(components: Components<T>, names: readonly string[]): Components<T> =>
+  Object.fromEntries(names.map((name) => [name, componentOf(components, name)]));
+
 /** Name of the component that a run is about: the policy, or the only one of a run that trains no policy. */
 export function mainName(components: Components<unknown>): string {
   const [only = 'actor', ...others] = Object.keys(components);

@@ -444,7 +444,7 @@ export const shardInfo = z.object({
 export type ShardInfo = z.infer<typeof shardInfo>;
 
 /** A component's part of a checkpoint. */
-const componentCheckpoint = componentState.extend({
+export const componentCheckpoint = componentState.extend({
   /** Optimiser steps that were taken. */
   steps: count,
   /** Shards of each part of its state: fp32 weights, first and second moments. */

@@ -21,6 +21,7 @@ describe('the input of a job', () => {
     checkJobInput('reward', reward);
     checkJobInput('reward', { ...reward, scorer: { type: 'builtin', revision: '1' }, generation: 2, again: 1 });
     checkJobInput('update', update);
+    checkJobInput('update', { ...update, components: ['critic'], part: true });
   });
 
   it.each([
@@ -28,6 +29,7 @@ describe('the input of a job', () => {
     ['reward', { ...reward, scorer: undefined }, 'scorer'],
     ['update', { ...update, batch: '../../etc/passwd' }, 'batch'],
     ['update', { ...update, profile: { ...profile, isa: 7 } }, 'profile.isa'],
+    ['update', { ...update, part: false }, 'part'],
     ['rollout', { draws: 'all' }, 'purpose'],
     ['open', 'no object', 'the input'],
   ] as const)('is refused with the name of the wrong field: %s %#', (stage, input, field) => {

@@ -120,8 +120,34 @@ const endpoint = z.object({
   range: z.tuple([z.number(), z.number()]).optional(),
 });
 
-/** The components that a run trains; absent: only the actor. */
+/** The components that a job works on; absent: only the actor. */
 const components = z.array(z.string()).optional();
+/** The run has others, which have jobs of their own. */
+const part = z.literal(true).optional();
+
+const batch = {
+  generation,
+  components,
+  part,
+  kind: z.enum(RUN_KINDS),
+  iteration: some,
+  parentState: digest,
+  weights: digest,
+  inputs: runInputs,
+  profile: numericProfile,
+  draws,
+  parts: z.array(
+    z.object({
+      trajectories: digest,
+      scores: digest,
+      wave: some.optional(),
+      baseline: z.object({ trajectories: digest, scores: digest }).optional(),
+    }),
+  ),
+  before: counters,
+  cursorAfter: count,
+  algorithm,
+};
 
 const scoring = z.object({
   model: digest,
@@ -141,6 +167,7 @@ const inputs = {
   open: z.object({
     generation,
     components,
+    part,
     model: digest,
     engine,
     from: z.object({ runId: z.string(), iteration: count, state: digest }).optional(),
@@ -162,31 +189,12 @@ const inputs = {
     seed,
   }),
   reward: scoring.extend({ generation, trajectories: digest, again: count.optional() }),
-  advantage: z.object({
-    generation,
-    components,
-    kind: z.enum(RUN_KINDS),
-    iteration: some,
-    parentState: digest,
-    weights: digest,
-    inputs: runInputs,
-    profile: numericProfile,
-    draws,
-    parts: z.array(
-      z.object({
-        trajectories: digest,
-        scores: digest,
-        wave: some.optional(),
-        baseline: z.object({ trajectories: digest, scores: digest }).optional(),
-      }),
-    ),
-    before: counters,
-    cursorAfter: count,
-    algorithm,
-  }),
+  values: z.object({ ...batch, partState: digest }),
+  advantage: z.object({ ...batch, partState: digest.optional(), values: digest.optional() }),
   update: z.object({
     generation,
     components,
+    part,
     parentState: digest,
     batch: digest,
     model: digest,
@@ -196,12 +204,21 @@ const inputs = {
   checkpoint: z.object({
     generation,
     components,
+    part,
     iteration: count,
     state: digest,
     model: digest,
     profile: numericProfile,
   }),
-  weights: z.object({ generation, components, weights: digest, state: digest, model: digest, profile: numericProfile }),
+  weights: z.object({
+    generation,
+    components,
+    part,
+    weights: digest,
+    state: digest,
+    model: digest,
+    profile: numericProfile,
+  }),
   compare: z.object({
     generation,
     components,

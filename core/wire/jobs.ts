@@ -7,6 +7,7 @@ import type { RunKind } from '../run-kinds.ts';
 import type { Role } from '../roles.ts';
 import type {
   BatchLayout,
+  CheckpointManifest,
   ComponentState,
   Counters,
   DrawRecord,
@@ -41,9 +42,14 @@ export interface EngineSettings {
   readonly maxTokensPerMicroBatch: number;
 }
 
-/** The components that a run trains. Absent: only the actor. */
+/** The components that a job works on. Absent: only the actor. */
 export interface Trains {
   readonly components?: readonly string[];
+  /**
+   * The run is divided: these are not all of its components, and the others have jobs of their own, which another trainer
+   * can take. A state in the input and the output is then that of these components. Absent: the run is not divided.
+   */
+  readonly part?: true;
 }
 
 /** Loads the base model and returns its digests: state 0 of the log. */
@@ -54,9 +60,11 @@ export interface OpenInput extends Recomputable, Trains {
   readonly from?: { readonly runId: string; readonly iteration: number; readonly state: Digest };
 }
 export interface OpenOutput {
-  /** Of all components. */
+  /** Of all components of the job. */
   readonly stateDigest: Digest;
   readonly components: Components<ComponentState & { readonly profile: NumericProfile }>;
+  /** Of a fork that is divided, instead of the checkpoint: CheckpointOutput. */
+  readonly shards?: Digest;
 }
 
 /** `baseline`: the greedy response to each prompt of a training job, with which `remax` compares. */
@@ -143,6 +151,17 @@ export interface AdvantageInput extends Recomputable, Trains {
   readonly before: Counters;
   readonly cursorAfter: number;
   readonly algorithm: AlgorithmSettings;
+  /** Where the run is divided: the state of the job's components. `parentState` is always the run's. */
+  readonly partState?: Digest;
+  /** The critic's values, where another job makes them: ValuesOutput. */
+  readonly values?: Digest;
+}
+
+/** The critic's values of the batch that the advantage job will make, where the critic is trained by jobs of its own. */
+export type ValuesInput = Omit<AdvantageInput, 'values'> & Required<Pick<AdvantageInput, 'partState'>>;
+export interface ValuesOutput {
+  /** safetensors of a value for each token: FORMAT.md, "Values". */
+  readonly values: Digest;
 }
 
 /** The part of a recipe that determines how a batch is made from samples. */
@@ -251,6 +270,8 @@ export interface AdvantageOutput {
   readonly draws: readonly DrawRecord[];
   readonly after: Counters;
   readonly metrics: Readonly<Record<string, number | 'NaN' | 'Infinity' | '-Infinity'>>;
+  /** The values that it was given: their blob is removed with those of the batch. */
+  readonly values?: Digest;
 }
 
 /** A component's new state, and how it came to it. */
@@ -268,7 +289,7 @@ export interface UpdateInput extends Recomputable, Trains {
 export interface UpdateOutput {
   readonly outcome: 'applied' | 'skipped';
   readonly reason?: string;
-  /** Of all components. */
+  /** Of all components of the job. */
   readonly stateDigest: Digest;
   readonly components: Components<UpdatedComponent>;
   readonly after: Counters;
@@ -284,7 +305,15 @@ export interface CheckpointInput extends Recomputable, Trains {
   readonly profile: NumericProfile;
 }
 export interface CheckpointOutput {
-  readonly manifest: string;
+  /** Key of the manifest; absent where the run is divided. */
+  readonly manifest?: string;
+  /** Where the run is divided: JSON blob, PartOfCheckpoint. The manifest is written when there is one of each part. */
+  readonly shards?: Digest;
+}
+/** What a manifest says of some components. */
+export interface PartOfCheckpoint {
+  readonly iteration: number;
+  readonly components: CheckpointManifest['components'];
 }
 
 /** Writes weights for rollout workers outside the trainer's process. */
@@ -322,6 +351,7 @@ export interface StageTypes {
   open: { input: OpenInput; output: OpenOutput };
   rollout: { input: RolloutInput; output: RolloutOutput };
   reward: { input: RewardInput; output: RewardOutput };
+  values: { input: ValuesInput; output: ValuesOutput };
   advantage: { input: AdvantageInput; output: AdvantageOutput };
   update: { input: UpdateInput; output: UpdateOutput };
   checkpoint: { input: CheckpointInput; output: CheckpointOutput };
@@ -333,6 +363,7 @@ export type Stage = keyof StageTypes;
 /** Which role does a stage; a role's jobs share one work queue. */
 export const roleOfStage: Readonly<Record<Stage, Role>> = {
   open: 'trainer',
+  values: 'trainer',
   advantage: 'trainer',
   update: 'trainer',
   checkpoint: 'trainer',

@@ -14,7 +14,7 @@ const version = z.literal(wireVersion);
 export const jobMessage = z.object({
   v: version,
   jobId: z.string(),
-  stage: z.enum(['open', 'rollout', 'reward', 'advantage', 'update', 'checkpoint', 'weights', 'compare']),
+  stage: z.enum(['open', 'rollout', 'reward', 'values', 'advantage', 'update', 'checkpoint', 'weights', 'compare']),
   runId: z.string(),
   /** Position of this job in the log, from which a trainer restores the state that it needs. */
   at: z.object({ term: z.int().nonnegative(), iteration: z.int().nonnegative() }),
@@ -100,6 +100,8 @@ export const presence = z.object({
   computes: z.array(z.enum(['fp32', 'bf16'])).optional(),
   /** The run to which this trainer is leased. */
   lease: z.string().optional(),
+  /** The components that it trains of a run that is divided; absent: all. */
+  trains: z.array(z.string()).optional(),
   jobs: z.array(z.string()),
   /** Rollout jobs of which this worker has samples that it scores, or has scored, ahead of their reward job. */
   ahead: z.array(z.string()).optional(),

@@ -15,7 +15,8 @@ export const faultPoints = [
   'publish.after',
   // Control: answering a claim. Facts stage, answer, iteration, runId.
   'claim.answer',
-  // Worker: a job's claim, start, committed work, result object and acknowledgement. Facts stage, jobId, iteration.
+  // Worker: a job's claim, start, committed work, result object and acknowledgement. Facts stage, jobId, iteration; of its
+  // result and its start also components: those of a part of a run, or all.
   'claim.before',
   'claim.after',
   'job.begin',
@@ -24,14 +25,14 @@ export const faultPoints = [
   'result.after',
   'ack.before',
   'ack.after',
-  // Engine thread: in-place writes of the policy. Facts iteration, step.
+  // Engine thread: in-place writes of a state. Facts iteration, components; of a step component, step.
   'write.dirty',
   'write.step',
   'write.sealed',
   // Engine thread: restoring a committed state. Facts iteration.
   'recover.loaded',
   'recover.replay',
-  // Engine thread: checkpoints and weights. Facts iteration.
+  // Engine thread, and control for a manifest: checkpoints and weights. Facts iteration; of a shard also component.
   'checkpoint.shard',
   'checkpoint.manifest.before',
   'checkpoint.manifest.after',

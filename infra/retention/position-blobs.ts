@@ -99,7 +99,7 @@ export const blobsOfCounters = ({ runId }: RunLog, { controllers }: Counters): s
   Object.values(controllers).flatMap((state) => (typeof state === 'object' ? [keys.blob(runId, state.blob)] : []));
 
 /** Fields of job outputs that name blobs. */
-const blobFields = ['trajectories', 'scores', 'tensors'] as const;
+const blobFields = ['trajectories', 'scores', 'tensors', 'values'] as const;
 
 /** Blobs that the results of these jobs name. */
 export async function blobsOfResults({ store, runId }: RunLog, jobs: readonly string[]): Promise<string[]> {

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { median } from '../../bench/clock.ts';
 import { verifyLedger } from '../../api/ledger/verify.ts';
+import type { WorkerPool } from '../../infra/stack/index.ts';
 import { onePool, separatePools } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { oneAtATime } from '../one-at-a-time.ts';
@@ -47,7 +48,7 @@ export async function runSeed(bed: Bed, plan: Plan): Promise<SeedResult> {
 }
 
 async function disturb(bed: Bed, plan: Plan): Promise<SeedResult> {
-  await bed.up(poolsOf(plan.layout));
+  await bed.up(poolsOf(plan.layout, plan.subject));
   const expected = await bed.reference(plan.subject);
   const startedAt = performance.now();
   const run = await bed.loop.create(bed.recipe(plan.subject));
@@ -75,11 +76,15 @@ async function disturb(bed: Bed, plan: Plan): Promise<SeedResult> {
   return { plan, blows, seconds: (performance.now() - startedAt) / 1000, runSeconds };
 }
 
-const poolsOf = (layout: Layout) => (layout === 'one' ? onePool : separatePools);
+function poolsOf(layout: Layout, subject: Subject): readonly WorkerPool[] {
+  if (layout === 'one') return onePool;
+  const trainers = subject === 'critic on its own trainer' ? 2 : 1;
+  return separatePools.map((pool) => (pool.roles.includes('trainer') ? { ...pool, count: trainers } : pool));
+}
 
 /** Duration of an undisturbed run in this layout: the median of several, after one that warms the processes up. */
 export async function undisturbedSeconds(bed: Bed, layout: Layout, subject: Subject): Promise<number> {
-  await bed.up(poolsOf(layout));
+  await bed.up(poolsOf(layout, subject));
   const seconds: number[] = [];
   for (let i = 0; i < 4; i++) {
     const run = await bed.loop.create(bed.recipe(subject));

@@ -8,6 +8,12 @@ export const subjects = {
   grpo: {},
   /** PPO: a critic of its own, that learns alone at first. */
   critic: { algorithm: { adv_estimator: 'gae', lam: 0.95 }, trainer: { critic_warmup: 2 } },
+  /** The same, with a trainer of its own for the critic. */
+  'critic on its own trainer': {
+    algorithm: { adv_estimator: 'gae', lam: 0.95 },
+    critic: { own_trainer: true },
+    trainer: { critic_warmup: 2 },
+  },
   /** Groups with equal scores are replaced by other prompts. */
   'dynamic sampling': { algorithm: { filter_groups: { enable: true, metric: 'acc' } } },
   /** Groups that are neither too easy nor too hard are trained on first (PRIME). */

@@ -25,6 +25,8 @@ import { defaultGraceMs, sayPass, sweepStore } from '../../infra/retention/sweep
 import { getBlob, getJsonBlob, getScheduleModule, putBlob, putJsonBlob } from '../../infra/store/blobs.ts';
 import { claimRun, writeRun } from '../../infra/store/new-run.ts';
 import { admitHere, fullPlaces, watchRoom } from '../../infra/stack/admission.ts';
+import { runStateOf } from '../../infra/store/digest.ts';
+import { needShards, putManifest } from '../../infra/store/manifests.ts';
 import { batchToAdopt } from '../../infra/store/earlier-batches.ts';
 import { openNextTerm } from '../../infra/store/terms.ts';
 import { findHole } from '../../infra/store/log-holes.ts';
@@ -95,6 +97,9 @@ const ports: ActivityPorts = {
       ports.say(runOf(key) ?? '', 'warn', `${key}: late decision refused; an equal one of another process exists`);
     return decided;
   },
+  runStateOf,
+  putManifest,
+  needShards,
   getBlob,
   putBlob,
   getJsonBlob,

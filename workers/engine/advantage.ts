@@ -81,6 +81,7 @@ export async function advantage(
     ...(input.algorithm.layout && { layout: input.algorithm.layout }),
     components: trainedBy(input, plan.steps.length, await padConstant(host, input, context)),
     draws: composition.draws,
+    ...(input.values && { values: input.values }),
     after: countersAfter(input, plan.steps.length, controllers),
     metrics: numbersToJson({
       ...metricsOf(input, composition, batch, rewards, outputs),
@@ -99,7 +100,12 @@ function metricsOf(...of: Parameters<typeof batchMetrics>): Record<string, numbe
   return Object.fromEntries(Object.entries(all).filter(([name]) => !isOfAdvantages(name)));
 }
 
-async function readParts(host: EngineHost, input: AdvantageInput, context: JobContext): Promise<ScoredPart[]> {
+/** The trajectories of a batch with their scores. */
+export async function readParts(
+  host: EngineHost,
+  input: Pick<AdvantageInput, 'parts'>,
+  context: JobContext,
+): Promise<ScoredPart[]> {
   const store = await host.store(context.store);
   const read = async ({ trajectories, scores }: Omit<ScoredSamples, 'baseline'>): Promise<ScoredResponses> => ({
     trajectories: decodeTrajectories(await getBlob(store, context.runId, trajectories), trajectories),

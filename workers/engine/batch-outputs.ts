@@ -1,13 +1,16 @@
 /** What the models say of a batch before it is trained on: old and reference log-probs, and values of the critic. */
 import { samplesResponses } from '../../core/run-kinds.ts';
 import { at } from '../../core/at.ts';
+import type { Digest } from '../../core/ids.ts';
 import type { PolicyEngine } from '../../core/ports/policy.ts';
 import { componentOf } from '../../core/records/components.ts';
 import type { LossSettings } from '../../core/records/schema.ts';
 import { needsOfEstimator, needsOfLoss } from '../../core/rl/names.ts';
 import type { AdvantageName, AdvantageNeed, PolicyLossName } from '../../core/rl/names.ts';
 import type { AdvantageInput, AlgorithmSettings } from '../../core/wire/jobs.ts';
+import { getBlob } from '../../infra/store/blobs.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
+import { decodeValues } from '../../models/values.ts';
 import { everySampleOnce } from './every-sample-once.ts';
 import type { EngineHost, JobContext } from './host.ts';
 import { logZOfRows } from './log-z.ts';
@@ -51,7 +54,8 @@ export async function withOutputs(
     note: string,
     mostTokens?: number,
   ) => outputsOf(engine, layout, algorithm, wants, note, context, mostTokens);
-  const models = () => host.stateAt(context, { ...input, model: input.inputs.model }, input.parentState);
+  const models = () =>
+    host.stateAt(context, { ...input, model: input.inputs.model }, input.partState ?? input.parentState);
   const old =
     isSampled &&
     !algorithm.bypass &&
@@ -106,7 +110,9 @@ export async function withOutputs(
     isSampled &&
     readsValues(input) &&
     (await timer.time('timing_s/values', async () =>
-      forward(componentOf((await models()).engines, 'critic'), ['values'], 'values'),
+      input.values === undefined
+        ? forward(componentOf((await models()).engines, 'critic'), ['values'], 'values')
+        : valuesOfOther(host, context, input.values, layout),
     ));
   return {
     layout: {
@@ -144,6 +150,17 @@ const readsValues = (input: AdvantageInput): boolean =>
   input.inputs.estimator === undefined ? needsOf(input).includes('values') : input.algorithm.critic !== undefined;
 
 type TokenOutput = 'logProbs' | 'entropy' | 'sumPiSquared' | 'values';
+
+/** Those that the critic's own job has made. */
+async function valuesOfOther(
+  host: EngineHost,
+  context: JobContext,
+  digest: Digest,
+  layout: Layout,
+): Promise<Record<'values', Float32Array>> {
+  const bytes = await getBlob(await host.store(context.store), context.runId, digest);
+  return { values: decodeValues(bytes, digest, layout.scored_T.length) };
+}
 
 /** Outputs at every response token, [T]; every sample once, in the micro-batches of the first epoch. */
 export async function outputsOf<Wanted extends TokenOutput>(

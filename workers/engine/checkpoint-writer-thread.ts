@@ -7,10 +7,11 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { thrownToJson } from '../../core/errors.ts';
 import { mapComponents } from '../../core/records/components.ts';
+import type { CheckpointOutput } from '../../core/wire/jobs.ts';
 import { checkedByMainThread, storesByUrl } from '../../infra/store/open-stores.ts';
 import { watchedStore } from '../../infra/store/watched.ts';
 import { freshRoom } from './checkpoint-copies.ts';
-import { saveCheckpoint } from './checkpoint.ts';
+import { saveCheckpoint, savePartOfCheckpoint } from './checkpoint.ts';
 import type { Snapshot } from './checkpoint.ts';
 import type { CopiedComponent, FromWriter, ToWriter, WriteJob, WriterThreadData } from './checkpoint-writer.ts';
 
@@ -38,17 +39,17 @@ function prepare(bytes: number, to: MessagePort): void {
   to.postMessage(room, [...room]);
 }
 
-async function write({ id, place: { store, ...place }, stateDigest, components }: WriteJob): Promise<void> {
+async function write({ id, place: { store, isPart, ...named }, stateDigest, components }: WriteJob): Promise<void> {
   const started = performance.now();
   try {
-    const manifest = await saveCheckpoint(
-      { store: watchedStore(await stores(store), tick), ...place },
-      stateDigest,
-      mapComponents(components, snapshotOf),
-    );
+    const place = { store: watchedStore(await stores(store), tick), ...named };
+    const snapshots = mapComponents(components, snapshotOf);
+    const saved: CheckpointOutput = isPart
+      ? { shards: await savePartOfCheckpoint(place, snapshots) }
+      : { manifest: await saveCheckpoint(place, stateDigest, snapshots) };
     const rooms = mapComponents(components, ({ room }) => room);
     port?.postMessage(
-      { type: 'written', id, manifest, ms: performance.now() - started, rooms } satisfies FromWriter,
+      { type: 'written', id, saved, ms: performance.now() - started, rooms } satisfies FromWriter,
       Object.values(rooms).flatMap((room) => [...room]),
     );
   } catch (error) {

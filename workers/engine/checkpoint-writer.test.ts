@@ -78,7 +78,7 @@ describe('a checkpoint written beside training', () => {
     }
     change(policy, 9);
     for (const { digests, written } of writing) {
-      const { record } = await needRecord(store, (await written).manifest, checkpointManifest);
+      const { record } = await needRecord(store, (await written).saved.manifest ?? '', checkpointManifest);
       const into = openPolicy();
       await into.load(checkpointSource(store, runId, record, into, () => {}));
       expect(digestsOf(into)).toEqual(digests);
@@ -94,8 +94,8 @@ describe('a checkpoint written beside training', () => {
     const { written } = await write(first, 1);
     await first.close();
     writer.release();
-    expect((await written).manifest).toContain(runId);
-    expect((await (await write(second, 2)).written).manifest).toContain(runId);
+    expect((await written).saved.manifest).toContain(runId);
+    expect((await (await write(second, 2)).written).saved.manifest).toContain(runId);
     writer.release();
   });
 
@@ -120,7 +120,7 @@ describe('a checkpoint written beside training', () => {
       code: 'InvalidInput',
     });
     const next = await writer.write(placeOf(runId, 1), stateOf(policy), runDigests(digests));
-    expect((await next.written).manifest).toContain(runId);
+    expect((await next.written).saved.manifest).toContain(runId);
     writer.release();
   });
 });

@@ -10,6 +10,7 @@ import type { Digest, RunId } from '../../core/ids.ts';
 import type { ParameterInfo, PolicyEngine } from '../../core/ports/policy.ts';
 import { componentOf } from '../../core/records/components.ts';
 import type { Components } from '../../core/records/components.ts';
+import type { CheckpointOutput } from '../../core/wire/jobs.ts';
 import { builtProgram } from '../../infra/home.ts';
 import type { StateDigests } from '../../infra/store/digest.ts';
 import type { RunDigests, RunState } from './state.ts';
@@ -18,8 +19,14 @@ import type { Room } from './checkpoint-copies.ts';
 
 export interface WriteJob {
   readonly id: number;
-  /** Which checkpoint it is, and its store. */
-  readonly place: { readonly store: string; readonly runId: RunId; readonly term: number; readonly iteration: number };
+  /** Which checkpoint it is, and its store. `isPart`: only its shards are written. */
+  readonly place: {
+    readonly store: string;
+    readonly runId: RunId;
+    readonly term: number;
+    readonly iteration: number;
+    readonly isPart?: boolean;
+  };
   readonly stateDigest: Digest;
   readonly components: Components<CopiedComponent>;
 }
@@ -48,7 +55,7 @@ export type FromWriter =
   | {
       readonly type: 'written';
       readonly id: number;
-      readonly manifest: string;
+      readonly saved: CheckpointOutput;
       readonly ms: number;
       readonly rooms: Components<Room>;
     }
@@ -56,8 +63,7 @@ export type FromWriter =
   | { readonly type: 'failed'; readonly id: number; readonly thrown: ThrownJson };
 
 export interface Written {
-  /** The manifest's key. */
-  readonly manifest: string;
+  readonly saved: CheckpointOutput;
   readonly ms: number;
 }
 
@@ -114,9 +120,9 @@ export class CheckpointWriter {
   }
 
   async #written(thread: WriterThread, job: WriteJob): Promise<Written> {
-    const { manifest, ms, rooms } = await thread.run(job);
+    const { saved, ms, rooms } = await thread.run(job);
     for (const [name, room] of Object.entries(rooms)) this.#copiesOf(name).giveBack(room);
-    return { manifest, ms };
+    return { saved, ms };
   }
 
   #running(): WriterThread {

@@ -1,18 +1,17 @@
 /** Writes a state as shards to the store, and reads it back. models/checkpoint.ts defines a shard. */
 import type { ByteSink } from '../../core/byte-sink.ts';
-import { isDamage } from '../../core/damage.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { stateParts } from '../../core/ports/policy.ts';
 import type { ParameterInfo, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
 import type { Components } from '../../core/records/components.ts';
-import { keys } from '../../core/records/keys.ts';
-import { checkpointManifest, recordFormat } from '../../core/records/schema.ts';
+import { recordFormat } from '../../core/records/schema.ts';
 import type { CheckpointManifest, ComponentCheckpoint, ShardInfo } from '../../core/records/schema.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
-import { putLargeBlob, streamBlob } from '../../infra/store/blobs.ts';
+import type { PartOfCheckpoint } from '../../core/wire/jobs.ts';
+import { putJsonBlob, putLargeBlob, streamBlob } from '../../infra/store/blobs.ts';
+import { putManifest } from '../../infra/store/manifests.ts';
 import type { StateDigests, StateParts } from '../../infra/store/digest.ts';
-import { encodeRecord, readRecord } from '../../infra/store/records.ts';
 import { damagedCheckpoint, defaultShardBytes, encodeShard, readShard } from '../../models/checkpoint.ts';
 
 /** A copy of a component's state that does not change. */
@@ -39,23 +38,32 @@ export async function saveCheckpoint(
   stateDigest: Digest,
   snapshots: Components<Snapshot>,
 ): Promise<string> {
+  const { store, ...named } = place;
+  return putManifest(store, {
+    format: recordFormat,
+    runId: named.runId,
+    term: named.term,
+    iteration: named.iteration,
+    stateDigest,
+    components: await saveComponents(place, snapshots),
+  });
+}
+
+/** Writes the shards of some components. Returns the digest of a blob, PartOfCheckpoint, that names them. */
+export async function savePartOfCheckpoint(place: CheckpointPlace, snapshots: Components<Snapshot>): Promise<Digest> {
+  const { store, runId, iteration } = place;
+  const part: PartOfCheckpoint = { iteration, components: await saveComponents(place, snapshots) };
+  return putJsonBlob(store, runId, part);
+}
+
+async function saveComponents(
+  place: CheckpointPlace,
+  snapshots: Components<Snapshot>,
+): Promise<CheckpointManifest['components']> {
   const components: CheckpointManifest['components'] = {};
   for (const [component, snapshot] of Object.entries(snapshots))
     components[component] = await saveComponent(place, component, snapshot);
-  const manifest: CheckpointManifest = {
-    format: recordFormat,
-    runId: place.runId,
-    term: place.term,
-    iteration: place.iteration,
-    stateDigest,
-    components,
-  };
-  const key = keys.checkpoint(place.runId, place.iteration, stateDigest);
-  faultPoint('checkpoint.manifest.before', { iteration: place.iteration });
-  // Replaces a damaged manifest of this name, since its content is known again.
-  if (!(await isCheckpoint(place.store, key))) await place.store.put(key, encodeRecord(manifest));
-  faultPoint('checkpoint.manifest.after', { iteration: place.iteration });
-  return key;
+  return components;
 }
 
 async function saveComponent(
@@ -97,21 +105,10 @@ export async function savePart(
   for (let start = 0; start < elements; start += perShard) {
     const values = await read(start, Math.min(start + perShard, elements));
     const { pieces, bytes, tensors } = encodeShard(name, start, values, origin);
-    faultPoint('checkpoint.shard', { iteration: place.iteration });
+    faultPoint('checkpoint.shard', { iteration: place.iteration, component: origin['component'] ?? 'actor' });
     shards.push({ blob: await putLargeBlob(place.store, place.runId, pieces), bytes, tensors });
   }
   return shards;
-}
-
-/** Does a readable manifest with matching content exist under this name? Its shards are not checked. */
-export async function isCheckpoint(store: Store, key: string): Promise<boolean> {
-  const found = await readRecord(store, key, checkpointManifest).catch((error: unknown) => {
-    if (isDamage(error)) return undefined;
-    throw error;
-  });
-  if (found === undefined) return false;
-  await store.settle();
-  return keys.checkpoint(found.record.runId, found.record.iteration, found.record.stateDigest) === key;
 }
 
 /** The model into which a checkpoint is loaded. */

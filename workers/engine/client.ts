@@ -106,8 +106,9 @@ export class EngineClient {
     });
   }
 
-  release(runId: string): void {
-    this.#send({ type: 'release', runId });
+  /** Frees the memory of the run, or of these components. */
+  release(runId: string, components?: readonly string[]): void {
+    this.#send({ type: 'release', runId, ...(components && { components }) });
   }
 
   /** Journal entries were lost: live samples are written again. */

@@ -30,9 +30,10 @@ it('saves a state for each run that has it: a fork’s base while its origin’s
     const saved = await Promise.all(
       ['origin', 'origin', 'fork'].map(async (runId) => (await host.checkpoint(state, contextOf(runId), 3)).written),
     );
-    expect(new Set(saved).size).toBe(2);
-    for (const key of saved) expect(await store.head(key)).toBeGreaterThan(0);
-    expect(saved[2]).toContain('runs/fork/');
+    const manifests = saved.map(({ manifest }) => manifest ?? '');
+    expect(new Set(manifests).size).toBe(2);
+    for (const key of manifests) expect(await store.head(key)).toBeGreaterThan(0);
+    expect(manifests[2]).toContain('runs/fork/');
   } finally {
     trainer.close();
     rmSync(folder, { recursive: true });

@@ -1,5 +1,5 @@
 /**
- * The models that one worker process has in memory: the policy of the run that leased the trainer, a reference model,
+ * The models that one worker process has in memory: those of the run that leased the trainer, a reference model,
  * and a model that only generates. It runs on the engine's own thread. The methods serve the stages of
  * core/wire/jobs.ts.
  */
@@ -20,9 +20,10 @@ import { mapComponents } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, weightsManifest } from '../../core/records/schema.ts';
 import type { NumericProfile, WeightsManifest } from '../../core/records/schema.ts';
-import type { StageTypes, Trains } from '../../core/wire/jobs.ts';
+import type { CheckpointOutput, StageTypes, Trains } from '../../core/wire/jobs.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import { isIntact, streamBlob } from '../../infra/store/blobs.ts';
+import { isCheckpoint } from '../../infra/store/manifests.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
 import type { ModelPart } from '../../infra/store/model-facts.ts';
 import { checkedByMainThread, storesByUrl } from '../../infra/store/open-stores.ts';
@@ -35,7 +36,7 @@ import { readDecoderSpec, readScoreSpec, readValueSpec } from '../../models/conf
 import type { Dataset } from '../../models/dataset-rows.ts';
 import { readConfigJson } from '../../models/weights.ts';
 import { arithmeticOf, engineInfo } from '../../native/index.ts';
-import { isCheckpoint, savePart } from './checkpoint.ts';
+import { savePart } from './checkpoint.ts';
 import type { PartToSave } from './checkpoint.ts';
 import { OpenDatasets } from '../datasets.ts';
 import { CheckpointWriter } from './checkpoint-writer.ts';
@@ -132,6 +133,18 @@ function specOf(component: string, all: readonly string[], config: unknown): Dec
   return readValueSpec(config);
 }
 
+interface TrainedState {
+  readonly runId: RunId;
+  readonly profile: string;
+  readonly state: RunState;
+  /** Other components of the run are not in it. */
+  readonly isPart: boolean;
+  /** Its position in its run's log, while it is clean. */
+  place?: { readonly context: JobContext; readonly iteration: number };
+}
+
+const partKey = ({ components }: Trains): string => (components ?? ['actor']).join(' ');
+
 export class EngineHost {
   readonly options: HostOptions;
   readonly facts: EngineFacts;
@@ -139,9 +152,8 @@ export class EngineHost {
   readonly #datasets = new OpenDatasets();
   readonly #engines: Engines;
   readonly #generations = new Map<PolicyEngine, { readonly generation: Generation; readonly room: SamplerRoom }>();
-  #policy: { readonly runId: RunId; readonly profile: string; readonly state: RunState } | undefined;
-  /** The position of the policy in its run's log, while the policy is clean. */
-  #place: { readonly context: JobContext; readonly iteration: number } | undefined;
+  /** The states of one run that this process trains, by the names of their components: several where it is divided. */
+  readonly #trained = new Map<string, TrainedState>();
   /** Set when this worker leaves: the error of every later generation. */
   #leaving: PreemptedError | undefined;
   readonly #frozen = new Map<FrozenRole, { readonly key: string; readonly engine: PolicyEngine }>();
@@ -153,7 +165,7 @@ export class EngineHost {
   readonly own = new OwnModules();
   readonly #watched = new WeakMap<Store, Store>();
   /** Checkpoints being written, by run, position and state: a fork has the state of its origin. */
-  readonly #saving = new Map<string, Promise<string>>();
+  readonly #saving = new Map<string, Promise<CheckpointOutput>>();
 
   constructor(options: HostOptions) {
     this.options = options;
@@ -190,16 +202,26 @@ export class EngineHost {
     const profile = resolveProfile(input.engine, this.facts);
     const state = await this.#runState(context, { ...input, profile });
     const ports = await this.#recoverPorts(context, input.model, profile);
+    const saved = input.from === undefined ? undefined : await this.#openFork(state, input.from, context, ports);
     if (input.from === undefined) await loadBase(state, ports);
-    else {
-      const { runId, iteration, state: target } = input.from;
-      await restoreTo(state, target, iteration, { ...ports, log: new RunLog(ports.log.store, runId) });
-      await (await this.checkpoint(state, context, iteration)).written;
-    }
     if (state.tag === undefined) throw new Error('a loaded base is clean');
-    this.standsAt(context, input.from?.iteration ?? 0);
+    this.standsAt(state, context, input.from?.iteration ?? 0);
     const { stateDigest, components } = state.tag;
-    return { stateDigest, components: mapComponents(components, (digests) => ({ ...digests, profile })) };
+    return {
+      stateDigest,
+      components: mapComponents(components, (digests) => ({ ...digests, profile })),
+      ...(saved?.shards && { shards: saved.shards }),
+    };
+  }
+
+  async #openFork(
+    state: RunState,
+    { runId, iteration, state: target }: NonNullable<StageTypes['open']['input']['from']>,
+    context: JobContext,
+    ports: RecoverPorts,
+  ): Promise<CheckpointOutput> {
+    await restoreTo(state, target, iteration, { ...ports, log: new RunLog(ports.log.store, runId) });
+    return (await this.checkpoint(state, context, iteration)).written;
   }
 
   /** The models at exactly this committed state: position `context.at.iteration` of the log. */
@@ -207,21 +229,21 @@ export class EngineHost {
     const { model, profile } = trained;
     const state = await this.#runState(context, trained);
     if (state.tag?.stateDigest !== target) {
-      await this.interruptPolicy();
+      await this.interrupt(state);
       await restoreTo(state, target, context.at.iteration, await this.#recoverPorts(context, model, profile));
     }
-    this.standsAt(context, context.at.iteration);
+    this.standsAt(state, context, context.at.iteration);
     return state;
   }
 
-  /** Notes that the policy is at this position of its run's log now. */
-  standsAt(context: JobContext, iteration: number): void {
-    this.#place = { context, iteration };
+  /** Notes that the state is at this position of its run's log now. */
+  standsAt(state: RunState, context: JobContext, iteration: number): void {
+    for (const trained of this.#trained.values()) if (trained.state === state) trained.place = { context, iteration };
   }
 
-  /** Drops the samples in flight, since the policy's weights are about to change. */
-  async interruptPolicy(): Promise<void> {
-    if (this.#policy !== undefined) await this.#generations.get(this.#policy.state.engine)?.generation.interrupt();
+  /** Drops the samples in flight that the state's policy generates, since its weights are about to change. */
+  async interrupt({ engine }: RunState): Promise<void> {
+    await this.#generations.get(engine)?.generation.interrupt();
   }
 
   /** This worker leaves: drops the samples in flight and starts no new ones. */
@@ -259,9 +281,10 @@ export class EngineHost {
     job: GenerationJob,
   ): Promise<Completion[]> {
     if (this.#leaving !== undefined) throw this.#leaving;
-    const policy = this.#policy;
-    if (policy?.state.tag?.weightsDigest === weights && policy.profile === kindOf(profile))
-      return this.#generationOf(policy.state.engine, profile, room).run(job);
+    const policy = [...this.#trained.values()].find(
+      (trained) => trained.state.tag?.weightsDigest === weights && trained.profile === kindOf(profile),
+    );
+    if (policy !== undefined) return this.#generationOf(policy.state.engine, profile, room).run(job);
     return this.#rolloutModel.use(
       `${weights} ${kindOf(profile)}`,
       (before) => this.#modelWith(context, model, profile, weights, before),
@@ -299,26 +322,27 @@ export class EngineHost {
   }
 
   /**
-   * Resolves when the state is copied; training continues while the copy is written. `written`: the manifest's key. A
-   * state that is already being written is not written twice.
+   * Resolves when the state is copied; training continues while the copy is written. A state that is already being
+   * written is not written twice. Of a part of a run's state only the shards are written.
    */
   async checkpoint(
     state: RunState,
     context: JobContext,
     iteration: number,
-  ): Promise<{ readonly written: Promise<string> }> {
+  ): Promise<{ readonly written: Promise<CheckpointOutput> }> {
     const digests = state.tag;
     if (digests === undefined) throw new Error('only a clean state is saved');
     const id = savingId(context, iteration, digests.stateDigest);
     const known = this.#saving.get(id);
     if (known !== undefined) return { written: known };
     const { runId, store, at } = context;
-    const copied = this.#writer.write({ store, runId, term: at.term, iteration }, state, digests);
+    const isPart = [...this.#trained.values()].some((trained) => trained.state === state && trained.isPart);
+    const copied = this.#writer.write({ store, runId, term: at.term, iteration, isPart }, state, digests);
     const written = copied
       .then(({ written }) => written)
-      .then(({ manifest, ms }) => {
+      .then(({ saved, ms }) => {
         this.options.onSaved(ms);
-        return manifest;
+        return saved;
       })
       .finally(() => this.#saving.delete(id));
     this.#saving.set(id, written);
@@ -339,10 +363,14 @@ export class EngineHost {
     return (await isCheckpoint(await this.store(context.store), key)) ? key : undefined;
   }
 
-  /** On leaving: finishes the checkpoints being written, and writes the state in memory if there is time. */
+  /**
+   * On leaving: finishes the checkpoints being written, and writes the state in memory if there is time. Not a part of a
+   * state, since a checkpoint has all of it.
+   */
   async saveLast(inTime: boolean): Promise<{ readonly runId?: RunId; readonly text: string }> {
     await Promise.allSettled(this.#saving.values());
-    const [state, place] = [this.#policy?.state, this.#place];
+    const whole = [...this.#trained.values()].find(({ isPart }) => !isPart);
+    const [state, place] = [whole?.state, whole?.place];
     if (state?.tag === undefined || place === undefined || place.iteration === 0) return { text: 'nothing to save' };
     const { runId } = place.context;
     const at = { ...place.context, at: { ...place.context.at, iteration: place.iteration } };
@@ -376,23 +404,33 @@ export class EngineHost {
 
   /** The run paused or ended: frees its memory. */
   async release(runId: RunId): Promise<void> {
-    if (this.#policy?.runId !== runId) return;
+    const states = [...this.#trained.values()];
+    if (!states.some((trained) => trained.runId === runId)) return;
     const frozen = [...this.#frozen.values()].map(({ engine }) => engine);
-    const engines = [...Object.values(this.#policy.state.engines), ...frozen];
-    this.#policy = undefined;
-    this.#place = undefined;
+    const engines = [...states.flatMap(({ state }) => Object.values(state.engines)), ...frozen];
+    this.#trained.clear();
     this.#frozen.clear();
     this.#writer.release();
     await this.own.close();
     for (const engine of engines) await this.#close(engine);
   }
 
-  async #runState(context: JobContext, { model, profile, components }: TrainedModels): Promise<RunState> {
-    const key = kindOf(profile);
+  /** Another trainer trains these components of the run: frees their memory. */
+  async releasePart(runId: RunId, components: readonly string[]): Promise<void> {
+    const key = partKey({ components });
+    const trained = this.#trained.get(key);
+    if (trained?.runId !== runId) return;
+    this.#trained.delete(key);
+    for (const engine of Object.values(trained.state.engines)) await this.#close(engine);
+  }
+
+  async #runState(context: JobContext, { model, profile, components, part }: TrainedModels): Promise<RunState> {
     const { runId } = context;
-    if (this.#policy?.runId === runId && this.#policy.profile === key && this.#policy.state.model === model)
-      return this.#policy.state;
-    if (this.#policy !== undefined) await this.release(this.#policy.runId);
+    const key = partKey({ ...(components && { components }) });
+    const known = this.#trained.get(key);
+    if (known?.runId === runId && known.profile === kindOf(profile) && known.state.model === model) return known.state;
+    const isMate = (other: TrainedState) => other.runId === runId && other.isPart && part === true;
+    for (const [name, other] of this.#trained) if (name === key || !isMate(other)) await this.release(other.runId);
     const config = await readConfigJson(await this.modelFolder(context, model, 'text'));
     const engines: Record<string, PolicyEngine> = {};
     try {
@@ -402,8 +440,9 @@ export class EngineHost {
       for (const engine of Object.values(engines)) await this.#close(engine);
       throw error;
     }
-    this.#policy = { runId, profile: key, state: new RunState(engines, model) };
-    return this.#policy.state;
+    const state = new RunState(engines, model);
+    this.#trained.set(key, { runId, profile: kindOf(profile), state, isPart: part === true });
+    return state;
   }
 
   async #open(spec: DecoderSpec, profile: NumericProfile, trainable: boolean): Promise<PolicyEngine> {
@@ -422,12 +461,13 @@ export class EngineHost {
     this.#generations.delete(engine);
     this.#rolloutModel.forget(engine);
     for (const [role, known] of this.#frozen) if (known.engine === engine) this.#frozen.delete(role);
-    const mates = Object.values(this.#policy?.state.engines ?? {});
-    if (!mates.includes(engine)) return;
-    for (const mate of mates) if (mate !== engine) this.#close(mate).catch(() => {}); // it may have ended, too
-    this.#policy = undefined;
-    this.#place = undefined;
-    this.#writer.release();
+    for (const [key, { state }] of this.#trained) {
+      const mates = Object.values(state.engines);
+      if (!mates.includes(engine)) continue;
+      for (const mate of mates) if (mate !== engine) this.#close(mate).catch(() => {}); // it may have ended, too
+      this.#trained.delete(key);
+      this.#writer.release();
+    }
   }
 
   async #loadModel(

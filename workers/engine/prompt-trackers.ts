@@ -156,7 +156,8 @@ async function distancesOf(
   const lengths = given.map(({ prompt, response }) => prompt.length + response.length);
   const micros = packMicroBatches(lengths, input.algorithm.maxTokensPerMicroBatch);
   const layout = layOut(given, { steps: [[...micros.keys()]], micros });
-  const { engine } = await host.stateAt(context, { ...input, model: input.inputs.model }, input.parentState);
+  const target = input.partState ?? input.parentState;
+  const { engine } = await host.stateAt(context, { ...input, model: input.inputs.model }, target);
   const { loss } = input.algorithm;
   const { logProbs } = await outputsOf(engine, layout, { loss }, ['logProbs'], 'last responses', context);
   const found = distancesOfRows(present(layout.rolloutLogProbs_T), logProbs, rowsOf(layout));

@@ -26,7 +26,7 @@ export type ToEngine =
   | { readonly type: 'hand-back'; readonly because: string }
   /** Complete the checkpoints that are being written, and save the state in memory if there is time. */
   | { readonly type: 'save-last'; readonly inTime: boolean }
-  | { readonly type: 'release'; readonly runId: string }
+  | { readonly type: 'release'; readonly runId: string; readonly components?: readonly string[] }
   | { readonly type: 'close' };
 
 export type FromEngine =

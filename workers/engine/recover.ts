@@ -11,6 +11,7 @@ import type { UpdateRecord } from '../../core/records/schema.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import type { Call } from '../../core/ports/policy.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
+import { runStateOf } from '../../infra/store/digest.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import type { Stored } from '../../infra/store/records.ts';
 import type { CheckpointName } from '../../infra/store/run-checkpoints.ts';
@@ -60,7 +61,7 @@ export async function loadBase(
 }
 
 /**
- * Afterwards the state's tag is `target`, the committed state at `position`. Does nothing when it already is. Throws
+ * Afterwards the state's tag is `target`, the committed state of its components at `position`. Does nothing when it already is. Throws
  * TerminalError `OtherReplay`, with the newest checkpoint in memory, when a run that need not be reproducible replays to
  * another state.
  */
@@ -70,7 +71,8 @@ export async function restoreTo(state: RunState, target: Digest, position: numbe
   for (let k = from + 1; k <= position; k++) {
     const other = await replay(state, k, ports);
     if (other === undefined) continue;
-    if (ports.reproducible || ports.log.runId !== ports.runId) throw divergent(ports, k, other.update, other.found);
+    if (ports.reproducible || ports.log.runId !== ports.runId)
+      throw divergent(ports, k, other.update.key, other.found, state.digestIn(other.update.record.components));
     state.markDirty();
     throw otherReplay(ports, k, await loadNewest(state, position, ports));
   }
@@ -91,7 +93,7 @@ async function positionOf(state: RunState, upTo: number, log: RunLog): Promise<n
       if (isDamage(error)) return undefined; // a hole: the replay reaches it and throws an error with a hint
       throw error;
     });
-    if (there?.stateDigest === state.tag.stateDigest) return k;
+    if (there !== undefined && state.digestIn(there.components) === state.tag.stateDigest) return k;
   }
   return undefined;
 }
@@ -117,7 +119,7 @@ async function loadNewest(state: RunState, upTo: number, ports: RecoverPorts): P
       `no checkpoint can be used, and this fork has no base but that of iteration ${first}`,
     );
   await loadBase(state, ports);
-  const { stateDigest } = await ports.log.at(0);
+  const stateDigest = state.digestIn((await ports.log.at(0)).components);
   if (state.tag?.stateDigest !== stateDigest) {
     throw damage(
       'DamagedModel',
@@ -128,7 +130,10 @@ async function loadNewest(state: RunState, upTo: number, ports: RecoverPorts): P
   return 0;
 }
 
-/** The log gives the state at the position, and the checkpoint's name repeats it: the loaded state must be that one. */
+/**
+ * The log gives the state at the position, and the checkpoint's name repeats it: the components of the manifest must be
+ * that state, and the loaded ones must be theirs.
+ */
 async function loadNamed(
   state: RunState,
   { iteration, stateDigest, key }: CheckpointName,
@@ -142,7 +147,10 @@ async function loadNamed(
     callOf(ports, 'loading a checkpoint'),
     callOf(ports, 'verifying a checkpoint'),
   );
-  if (found.stateDigest !== stateDigest) throw damage('DamagedRecord', key, `its state hashes to ${found.stateDigest}`);
+  const whole = runStateOf(record.components);
+  if (whole !== stateDigest) throw damage('DamagedRecord', key, `its components are the state ${whole}`);
+  if (found.stateDigest !== state.digestIn(record.components))
+    throw damage('DamagedRecord', key, `its state hashes to ${found.stateDigest}`);
   faultPoint('recover.loaded', { iteration });
 }
 
@@ -164,7 +172,7 @@ async function replay(
     ...(ports.ownLoss && { ownLoss: ports.ownLoss }),
     ...(ports.signal && { signal: ports.signal }),
   });
-  if (output.stateDigest !== update.record.stateDigest) return { update, found: output.stateDigest };
+  if (output.stateDigest !== state.digestIn(update.record.components)) return { update, found: output.stateDigest };
   ports.say(`replayed iteration ${k}`);
   return undefined;
 }
@@ -206,15 +214,10 @@ function otherReplay({ log }: RecoverPorts, k: number, checkpoint: number): Term
 /**
  * The replay gave another state than the record. The user must find a compatible machine or discard later iterations.
  */
-function divergent(
-  { runId, log }: RecoverPorts,
-  k: number,
-  { key, record }: Stored<UpdateRecord>,
-  found: Digest,
-): PauseError {
+function divergent({ runId, log }: RecoverPorts, k: number, key: string, found: Digest, recorded: Digest): PauseError {
   return new PauseError(
     'DivergentReplay',
-    `${key}: iteration ${k} replayed to state ${found}; its record says ${record.stateDigest}`,
+    `${key}: iteration ${k} replayed to state ${found}; its record says ${recorded}`,
     {
       where: key,
       hint:

@@ -14,6 +14,7 @@ import { rollout } from './rollout.ts';
 import { StageTimer } from './stage-timer.ts';
 import type { RunState } from './state.ts';
 import { applyBatch } from './update.ts';
+import { values } from './values.ts';
 
 export type EngineStage = Exclude<Stage, 'reward'>;
 type StageFunctions = {
@@ -27,6 +28,7 @@ type StageFunctions = {
 const stages: StageFunctions = {
   open: (host, input, context) => host.open(input, context),
   rollout,
+  values,
   advantage,
   compare,
   update: async (host, input, context) => {
@@ -40,17 +42,18 @@ const stages: StageFunctions = {
       throw new RetryableError('StaleJob', `${record.key} has digest ${record.digest}, the job names ${input.batch}`);
     const tensors = decodeBatch(await getBlob(log.store, context.runId, record.record.tensors), record.key);
     const state = await host.stateAt(context, input, input.parentState);
-    await host.interruptPolicy();
+    await host.interrupt(state);
     if (input.save) host.prepareCheckpoint(state);
     const timer = new StageTimer(context);
-    const output = await timer.time('timing_s/update_actor', () =>
+    const isOfCritic = input.components?.length === 1 && input.components[0] === 'critic';
+    const output = await timer.time(isOfCritic ? 'timing_s/update_critic' : 'timing_s/update_actor', () =>
       applyBatch(state, record.record, tensors, {
         tick: (done, total) => context.progress(done, total, 'training'),
         signal: context.signal,
         ownLoss: host.own.lossIn(log.store),
       }),
     );
-    host.standsAt(context, context.at.iteration + 1);
+    host.standsAt(state, context, context.at.iteration + 1);
     if (input.save)
       await timer.time('timing_s/save_checkpoint', () => saveBeside(host, state, context, context.at.iteration + 1));
     context.count('actor/perf/cpu_memory_used_gb', process.memoryUsage.rss() / 2 ** 30);
@@ -60,8 +63,7 @@ const stages: StageFunctions = {
     const saved = await host.savedCheckpoint(context, input.state);
     if (saved !== undefined) return { manifest: saved };
     const state = await host.stateAt(context, input, input.state);
-    const { written } = await host.checkpoint(state, context, context.at.iteration);
-    return { manifest: await written };
+    return (await host.checkpoint(state, context, context.at.iteration)).written;
   },
   weights: async (host, input, context) => {
     const state = await host.stateAt(context, input, input.state);

@@ -1,7 +1,7 @@
 /** The state of a run in memory: its components, their digests, and when these hold. */
 import type { Digest } from '../../core/ids.ts';
 import type { Call, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
-import { actorOf, mapComponents } from '../../core/records/components.ts';
+import { actorOf, mapComponents, someOf } from '../../core/records/components.ts';
 import type { Components } from '../../core/records/components.ts';
 import { blockBytes, runStateOf, stateDigestsOf, treeRoot } from '../../infra/store/digest.ts';
 import type { StateDigests } from '../../infra/store/digest.ts';
@@ -12,16 +12,16 @@ export async function rootOf(engine: PolicyEngine, part: StatePart, call?: Call)
   return treeRoot(engine.elements * Float32Array.BYTES_PER_ELEMENT, blocks);
 }
 
-/** Digests of a run's state, and of each component. */
+/** Digests of a state, and of each component. */
 export interface RunDigests {
   readonly stateDigest: Digest;
-  /** Of the policy. */
+  /** Of the policy, or of the first component where there is none. */
   readonly weightsDigest: Digest;
   readonly components: Components<StateDigests>;
 }
 
 /**
- * The models of a run in their engines' memory, with a tag that names their state. It is dirty from before the first
+ * The models of a run in their engines' memory, or those that this trainer trains, with a tag that names their state. It is dirty from before the first
  * in-place write until the new digest is known, and a dirty state is never trusted.
  */
 export class RunState {
@@ -38,6 +38,11 @@ export class RunState {
   /** The policy's engine. */
   get engine(): PolicyEngine {
     return actorOf(this.engines);
+  }
+
+  /** The digest of these components in a state that a record or a manifest names, which may have more of them. */
+  digestIn(components: Components<Pick<StateDigests, 'stateDigest'>>): Digest {
+    return runStateOf(someOf(components, Object.keys(this.engines)));
   }
 
   /** The digests of this state; undefined while dirty. */

@@ -28,7 +28,9 @@ let trainerTurn: Promise<unknown> = Promise.resolve();
 port.on('message', (message: ToEngine) => {
   switch (message.type) {
     case 'release':
-      return void host.release(message.runId);
+      return void (message.components === undefined
+        ? host.release(message.runId)
+        : host.releasePart(message.runId, message.components));
     case 'close':
       return port.close();
     case 'cancel':

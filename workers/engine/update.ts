@@ -1,7 +1,7 @@
 /** Applying a batch: a function (state, committed batch) → state. Live and replay run exactly this. */
 import { at } from '../../core/at.ts';
 import type { Call, PolicyEngine } from '../../core/ports/policy.ts';
-import { actorOf, componentOf, mapComponents } from '../../core/records/components.ts';
+import { actorOf, componentOf, mainName, mapComponents } from '../../core/records/components.ts';
 import type { Components } from '../../core/records/components.ts';
 import type { BatchRecord, OptimizerStep, OwnModuleInput } from '../../core/records/schema.ts';
 import { reduceActorMetrics } from '../../core/rl/actor-total.ts';
@@ -33,32 +33,35 @@ export interface UpdateCall {
   readonly ownLoss?: OwnLoss;
 }
 
-/** Leaves the state dirty when it is aborted. */
+/** Trains those components of the batch that the state has. Leaves the state dirty when it is aborted. */
 export async function applyBatch(
   state: RunState,
   record: BatchRecord,
   batch: BatchTensors,
   { tick, signal, ownLoss }: UpdateCall,
 ): Promise<UpdateOutput> {
-  const components = Object.entries(record.components);
+  const components = Object.entries(record.components).filter(([name]) => name in state.engines);
   const micros = batch.microOffsets_M1.length - 1;
   const total = micros * components.filter(([, { learningRates }]) => learningRates.length > 0).length;
   let done = 0;
   const call: Call = { tick: () => tick(done, total), ...(signal && { signal }) };
   state.markDirty();
-  faultPoint('write.dirty', { iteration: record.iteration });
+  const facts = { iteration: record.iteration, components: Object.keys(state.engines).join(' ') };
+  faultPoint('write.dirty', facts);
   const trained: Record<string, Trained> = {};
   let known = batch;
   let ofPrime: Readonly<Record<string, number>> = {};
   const learnFirst = ([, { loss }]: (typeof components)[number]) => learnsFirst(loss);
   for (const [name, settings] of [...components.filter(learnFirst), ...components.filter((one) => !learnFirst(one))]) {
     const engine = componentOf(state.engines, name);
-    trained[name] = await train({ engine, settings, record, batch: known, call, ownLoss }, () => tick(++done, total));
+    trained[name] = await train({ name, engine, settings, record, batch: known, call, ownLoss }, () =>
+      tick(++done, total),
+    );
     if (learnsFirst(settings.loss) && micros > 0)
       ({ batch: known, metrics: ofPrime } = await withPrimeAdvantages(engine, settings, record.layout, known, call));
   }
   const digests = await state.seal(call);
-  faultPoint('write.sealed', { iteration: record.iteration });
+  faultPoint('write.sealed', facts);
   const taken = Object.values(trained).some(({ steps }) => steps.some((step) => step.taken));
   return {
     outcome: taken ? 'applied' : 'skipped',
@@ -84,14 +87,14 @@ interface Trained {
 }
 
 async function train(training: Training, onMicroBatch: () => void): Promise<Trained> {
-  const { engine, settings, record } = training;
+  const { name, engine, settings, record } = training;
   const steps: OptimizerStep[] = [];
   const perStep: Record<string, number>[] = [];
   for (const [s, lr] of settings.learningRates.entries()) {
     const metrics: Record<string, number>[] = [];
     const finite = await accumulate(training, s, metrics, onMicroBatch);
     steps.push(await optimizerStep(engine, settings, lr, finite));
-    faultPoint('write.step', { iteration: record.iteration, step: s });
+    faultPoint('write.step', { iteration: record.iteration, component: name, step: s });
     perStep.push(joinMetrics(settings, metrics));
   }
   return { settings, steps, perStep };
@@ -115,6 +118,7 @@ function reasonOf({ settings, steps, perStep }: Trained, microBatches: number): 
 }
 
 interface Training {
+  readonly name: string;
   readonly engine: PolicyEngine;
   readonly settings: Settings;
   readonly record: BatchRecord;
@@ -233,8 +237,9 @@ function metricsOf(
   ofPrime: Readonly<Record<string, number>>,
 ): UpdateOutput['metrics'] {
   const { critic, logZ, rewardModel } = trained;
+  const main = trained[mainName(record.components)];
   const all = {
-    ...mainMetrics(actorOf(trained), record, samples),
+    ...(main && mainMetrics(main, record, samples)),
     'training/skipped_steps': firstTrained(trained).steps.filter((step) => !step.taken).length,
     ...(critic && mergeSteps(critic, 'critic')),
     ...(logZ && mergeSteps(logZ, 'log_z')),
