@@ -15,6 +15,7 @@ const withEngineOrProcesses = [
   'workers/engine',
   'infra/own-modules',
   'api/scorer-files',
+  'infra/onnx',
   'rewards/code',
 ].map((folder) => `${folder}/**/*.test.ts`);
 const withServers = ['infra/stack/**/*.test.ts', 'tests/**/*.test.ts'];

@@ -13,7 +13,7 @@ export const NOUNS: Readonly<Record<string, string>> = {
   ledger: 'The record of what a run trained on.',
   recipe: 'What may stand in a recipe, and recipes from files of verl.',
   data: 'Make rows to train on.',
-  model: 'Make a model to start from.',
+  model: 'Make a model to start from, or write one in another form.',
 };
 
 const overrides = '<recipe> [overrides...]';
@@ -98,6 +98,15 @@ const RECIPE_COMMANDS: readonly CommandSpec[] = [
     ],
     examples: ['petrel model init examples/00-arithmetic-sft/base --out ./fresh'],
     load: () => import('./commands/model-init.ts'),
+  },
+  {
+    name: 'model onnx',
+    arguments: '<folder>',
+    doc: 'Write a reward model of transformers as ONNX, and compare its scores. Needs Python with torch (PETREL_PYTHON).',
+    group: 'Recipes and data',
+    options: [{ flags: '--out <folder>', doc: 'where to', required: true }],
+    examples: ['petrel model onnx ./classifier --out ./classifier-onnx'],
+    load: () => import('./commands/model-onnx.ts'),
   },
 ];
 

@@ -39,6 +39,9 @@ for (const [path, { dev, optional }] of Object.entries(lockedPackages())) {
   else if (optional !== true) throw new Error(`${path} is not installed: npm run setup`);
 }
 removeForeignBinaries(join(stage, 'node_modules/@temporalio/core-bridge/releases'), 'x86_64-unknown-linux-gnu');
+removeForeignBinaries(join(stage, 'node_modules/onnxruntime-node/bin/napi-v6'), 'linux');
+removeForeignBinaries(join(stage, 'node_modules/onnxruntime-node/bin/napi-v6/linux'), 'x64');
+removeInstallScripts();
 
 if (folder === undefined) packStage();
 
@@ -72,6 +75,17 @@ function linkTree(path) {
   for (const name of readdirSync(from)) {
     // The packages inside a package have entries of their own in the lock.
     if (!(path.includes('node_modules/') && name === 'node_modules')) linkTree(`${path}/${name}`);
+  }
+}
+
+/** npm runs them for packages inside a package, too; petrel needs none of what they fetch (docs/decisions/0014). */
+function removeInstallScripts() {
+  for (const [path, { hasInstallScript }] of Object.entries(lockedPackages())) {
+    const file = join(stage, path, 'package.json');
+    if (hasInstallScript !== true || !existsSync(file)) continue;
+    const { scripts: _, ...installed } = JSON.parse(readFileSync(file, 'utf8'));
+    rmSync(file); // the checkout has the same file under another name
+    writeFileSync(file, `${JSON.stringify(installed, null, 2)}\n`);
   }
 }
 

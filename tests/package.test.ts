@@ -3,7 +3,7 @@
  * PETREL_HOME.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -50,6 +50,25 @@ describe('an installed package', () => {
     const packages = readdirSync(join(installed, 'node_modules'));
     expect(packages).toContain('zod');
     expect(packages).not.toContain('vitest');
+  });
+
+  it('holds ONNX Runtime for this platform only, which works, and no install script at all', () => {
+    const modules = join(installed, 'node_modules');
+    const binaries = join(modules, 'onnxruntime-node/bin/napi-v6');
+    expect([readdirSync(binaries), readdirSync(join(binaries, 'linux'))]).toEqual([['linux'], ['x64']]);
+    const names = readdirSync(modules).flatMap((name) =>
+      name.startsWith('@') ? readdirSync(join(modules, name)).map((own) => `${name}/${own}`) : name,
+    );
+    const withScripts = names.filter((name) => {
+      const file = join(modules, name, 'package.json');
+      const { scripts = {} } = JSON.parse(readFileSync(file, 'utf8')) as { readonly scripts?: object };
+      return ['preinstall', 'install', 'postinstall'].some((script) => Object.hasOwn(scripts, script));
+    });
+    expect(withScripts).toEqual([]);
+    const load =
+      'import("onnxruntime-node").then(({ listSupportedBackends }) => console.log(listSupportedBackends()[0].name))';
+    const output = execFileSync(process.execPath, ['-e', load], { cwd: installed, encoding: 'utf8' });
+    expect(output.trim()).toBe('cpu');
   });
 
   it('sets itself up in PETREL_HOME with the prebuilt engine, and runs an example by its name', () => {

@@ -24,6 +24,8 @@ export interface Finding {
   readonly rows?: number;
   /** Names of the built-in scorers of the rows. */
   readonly scorers?: readonly string[];
+  /** false: what scores is not declared to give equal numbers everywhere. */
+  readonly deterministic?: false;
 }
 
 /** One check. `look` throws a PetrelError when the recipe cannot be run; undefined: there is nothing to check. */
@@ -37,6 +39,8 @@ export interface CheckResult {
   readonly rows: number | undefined;
   /** Names of the built-in scorers of all rows that were read. */
   readonly scorers: readonly string[];
+  /** false: a check found something that scores and is not declared deterministic. */
+  readonly deterministic: boolean;
 }
 
 /**
@@ -47,6 +51,7 @@ export async function runChecks(checks: readonly Check[], inputs: RecipeInputs):
   const made: PlanCheck[] = [];
   const refusals = new Set<PetrelError>();
   let rows: number | undefined;
+  let deterministic = true;
   const scorers = new Set<string>();
   for (const { name, look } of checks) {
     const finding = await look(inputs).catch(asRefusal);
@@ -54,13 +59,14 @@ export async function runChecks(checks: readonly Check[], inputs: RecipeInputs):
     if (!(finding instanceof PetrelError)) {
       made.push(found(name, finding));
       rows ??= finding.rows;
+      deterministic &&= finding.deterministic !== false;
       for (const one of finding.scorers ?? []) scorers.add(one);
     } else if (!refusals.has(finding)) {
       made.push(failed(name, finding));
       refusals.add(finding);
     }
   }
-  return { checks: made, rows, scorers: [...scorers] };
+  return { checks: made, rows, scorers: [...scorers], deterministic };
 }
 
 /** Makes the checks until one refuses. Throws its error. */

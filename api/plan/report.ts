@@ -46,7 +46,7 @@ export interface RunLength {
   readonly validations: number | null;
 }
 
-export function planReport(file: string, recipe: Recipe, { checks, rows, scorers }: CheckResult): PlanReport {
+export function planReport(file: string, recipe: Recipe, { checks, rows, ...scored }: CheckResult): PlanReport {
   const batch = batchArithmetic(recipe);
   return {
     file,
@@ -58,7 +58,7 @@ export function planReport(file: string, recipe: Recipe, { checks, rows, scorers
       .map(({ path, value }) => ({ path, value })),
     batch,
     run: runLength(recipe, batch, rows),
-    promises: promises(recipe, areDeclared(recipe, scorers)),
+    promises: promises(recipe, areDeclared(recipe, scored)),
     checks,
     problems: runIssues(recipe),
     recipe,
@@ -66,9 +66,10 @@ export function planReport(file: string, recipe: Recipe, { checks, rows, scorers
 }
 
 /** Is every scorer of the run declared deterministic? */
-function areDeclared({ kind, reward }: Recipe, builtin: readonly string[]): boolean {
+function areDeclared({ kind, reward }: Recipe, found: Pick<CheckResult, 'scorers' | 'deterministic'>): boolean {
   const { path, deterministic } = reward.custom_reward_function;
-  if (!samplesResponses(kind) || path === null) return builtin.every((name) => builtinScorer(name).deterministic);
+  if (!found.deterministic) return false;
+  if (!samplesResponses(kind) || path === null) return found.scorers.every((name) => builtinScorer(name).deterministic);
   return deterministic;
 }
 

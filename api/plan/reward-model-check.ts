@@ -1,13 +1,16 @@
 /** The reward model's folder: one score, the tensors of its config, and the tokenizer of the policy. */
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
 import { showCount } from '../../core/quantities.ts';
-import { headOfConfig, readScoreSpec } from '../../models/config.ts';
+import { OnnxClassifier, isOnnxFolder, onnxFile } from '../../infra/onnx/classifier.ts';
+import { headOfConfig, padTokenOf, readScoreSpec } from '../../models/config.ts';
+import { Fields } from '../../models/fields.ts';
 import { openSafetensors } from '../../models/safetensors.ts';
 import { checkTensors, readConfigJson } from '../../models/weights.ts';
-import type { Check } from './checks.ts';
+import type { Check, Finding } from './checks.ts';
+import type { RecipeInputs } from './recipe-inputs.ts';
 
 export const rewardModelCheck: Check = {
   name: 'reward model',
@@ -16,6 +19,8 @@ export const rewardModelCheck: Check = {
     if (located === undefined) return undefined;
     const { folder, missingBytes = 0 } = located;
     const config = await readConfigJson(folder);
+    const names = await readdir(folder);
+    if (isOnnxFolder(names)) return onnxFinding(inputs, folder, config);
     const where = join(folder, 'config.json');
     if (headOfConfig(config) !== 'scores')
       throw new InvalidInputError(
@@ -36,6 +41,37 @@ export const rewardModelCheck: Check = {
     return { detail };
   },
 };
+
+/** A graph in place of weights for petrel's engine: it is loaded and tried. */
+async function onnxFinding(
+  inputs: RecipeInputs,
+  folder: string,
+  config: Readonly<Record<string, unknown>>,
+): Promise<Finding> {
+  const { recipe } = inputs;
+  const where = 'reward.reward_model.path';
+  if (recipe.deterministic === true)
+    throw new InvalidInputError(
+      `${folder}: ONNX Runtime's scores depend on the processor, and deterministic: true promises equal weights on every one`,
+      { where, hint: 'set deterministic: replay, or use a folder with safetensors, which petrel’s own engine reads' },
+    );
+  await refuseOtherTokenizer(folder, (await inputs.model()).tokenizerFolder);
+  const fields = new Fields(config, join(folder, 'config.json'));
+  const longest = fields.size('max_position_embeddings', 2 ** 31 - 1);
+  const { max_prompt_length: prompt, max_response_length: response } = recipe.data;
+  if (prompt + response > longest)
+    throw new InvalidInputError(
+      `${folder}: the model reads ${longest} tokens; prompt and response have up to ${prompt + response}`,
+      { where, hint: 'lower data.max_prompt_length or data.max_response_length' },
+    );
+  const classifier = await OnnxClassifier.open(folder, { threads: 1, padToken: padTokenOf(config) });
+  try {
+    await classifier.tryPadding(fields.size('vocab_size'));
+  } finally {
+    await classifier.close();
+  }
+  return { detail: `${recipe.reward.reward_model.path}: ${onnxFile}, one score`, deterministic: false };
+}
 
 /** The model reads the policy's tokens as they are. (verl decodes the responses and renders them for the other tokenizer.) */
 async function refuseOtherTokenizer(folder: string, ofPolicy: string): Promise<void> {

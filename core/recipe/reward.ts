@@ -23,7 +23,7 @@ const customSection = section('Your own scorer, in TypeScript, JavaScript or Pyt
 const rewardModelSection = section('A model that scores responses, in the process that trains.', {
   enable: key(z.boolean(), false, { doc: 'Score with a reward model.', change: 'fixed' }),
   path: key(text.nullable(), null, {
-    doc: 'Folder or hub name of the reward model: a sequence classifier with num_labels 1 and the tokenizer of the policy.',
+    doc: 'Folder or hub name of the reward model: a sequence classifier with num_labels 1 and the tokenizer of the policy, as safetensors; or a folder with model.onnx.',
     change: 'fixed',
     pointsTo: 'model',
     verl: 'reward.reward_model.model_path',

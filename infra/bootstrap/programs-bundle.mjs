@@ -21,6 +21,7 @@ const programs = {
   'checkpoint-writer-thread': 'workers/engine/checkpoint-writer-thread.ts',
   'tokenizer-thread-main': 'models/tokenizer-thread-main.ts',
   'own-module-thread': 'infra/own-modules/own-module-thread.ts',
+  'classifier-thread': 'infra/onnx/classifier-thread.ts',
   child: 'rewards/host/child.ts',
 };
 

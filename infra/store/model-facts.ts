@@ -26,6 +26,12 @@ export interface FileFact {
 const wanted =
   /^(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|chat_template)\.json$|\.safetensors(\.index\.json)?$|^merges\.txt$|^vocab\.txt$|\.jinja$|^tokenizer\.model$/;
 
+/** A graph in place of safetensors, and its weights where they do not fit into it. */
+const graph = /^model\.onnx([._]data)?$/;
+
+/** Weights are read only where they are used. */
+const isWeights = (name: string): boolean => name.endsWith('.safetensors') || graph.test(name);
+
 /** Files that belong to the model even when the tokenizer comes from another folder. */
 const modelOnly = /^(config|generation_config)\.json$|\.safetensors/;
 
@@ -34,12 +40,15 @@ const modelOnly = /^(config|generation_config)\.json$|\.safetensors/;
  * `tokenizerFolder`, usually the same folder.
  */
 export async function storeModelFolder(store: Store, folder: string, tokenizerFolder = folder): Promise<Digest> {
+  const own = await readdir(folder);
+  const hasTensors = own.some((name) => name.endsWith('.safetensors'));
   const paths = [
-    ...(await readdir(folder)).filter((name) => modelOnly.test(name)).map((name) => join(folder, name)),
+    ...own.filter((name) => modelOnly.test(name) && wanted.test(name)).map((name) => join(folder, name)),
+    ...own.filter((name) => graph.test(name) && !hasTensors).map((name) => join(folder, name)),
     ...(await readdir(tokenizerFolder))
-      .filter((name) => !modelOnly.test(name))
+      .filter((name) => !modelOnly.test(name) && wanted.test(name))
       .map((name) => join(tokenizerFolder, name)),
-  ].filter((path) => wanted.test(basename(path)));
+  ];
   const files: (FileFact & { readonly path: string })[] = [];
   for (const path of paths.sort((a, b) => (basename(a) < basename(b) ? -1 : 1))) {
     files.push({ path, name: basename(path), bytes: (await stat(path)).size, sha256: await fileDigest(path) });
@@ -90,7 +99,7 @@ export async function modelFolder(
   onBytes: () => void = () => {},
 ): Promise<string> {
   const manifest = await once(`${store.place} ${digest}`, () => readModelManifest(store, digest));
-  const files = manifest.filter(({ name }) => part === 'all' || !name.endsWith('.safetensors'));
+  const files = manifest.filter(({ name }) => part === 'all' || !isWeights(name));
   const key = keys.model(digest, modelManifestName);
   const own = store.localPath(key);
   const folder = own === undefined ? join(cache, 'models', digest) : dirname(own);

@@ -76,6 +76,28 @@ describe('a model of a remote store', () => {
   });
 });
 
+describe('a reward model in ONNX', () => {
+  it('is kept with the weights beside it, which only those fetch who use them', async () => {
+    const [source, cache] = [await fresh(), await fresh()];
+    const files = ['config.json', 'model.onnx', 'model.onnx.data', 'tokenizer.json'];
+    for (const name of [...files, 'model.onnx.txt', 'scores.json']) await writeFile(join(source, name), name);
+    const store = remote(await openFolderStore(await fresh()));
+    const digest = await storeModelFolder(store, source);
+    const text = await modelFolder(store, digest, cache, 'text');
+    expect(await readdir(text)).toEqual(['config.json', 'tokenizer.json']);
+    expect(await readdir(await modelFolder(store, digest, cache))).toEqual(files);
+  });
+
+  it('is left out of a folder with safetensors, whose digest stays what it was', async () => {
+    const source = await fresh();
+    for (const name of ['config.json', 'model.safetensors']) await writeFile(join(source, name), name);
+    const store = await openFolderStore(await fresh());
+    const digest = await storeModelFolder(store, source);
+    await writeFile(join(source, 'model.onnx'), 'graph');
+    expect(await storeModelFolder(store, source)).toBe(digest);
+  });
+});
+
 it('a model of a missing folder store is a retryable error, and the folder is not created again', async () => {
   const [source, place] = [await fresh(), join(await fresh(), 'store')];
   await writeFile(join(source, 'config.json'), '{}');

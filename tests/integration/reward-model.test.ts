@@ -11,6 +11,7 @@ import { faultsVariable } from '../../infra/faults/index.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { readScoreSpec } from '../../models/config.ts';
+import { decodeSafetensors, encodeSafetensors } from '../../models/safetensors.ts';
 import { loadWeights } from '../../models/weights.ts';
 import { createTrainer } from '../../native/index.ts';
 import { byScores } from '../../workers/engine/judge.ts';
@@ -214,6 +215,7 @@ describe('a reward model is refused at the start', () => {
 
   it.each<readonly [string, () => string, RegExp]>([
     ['with two labels', () => withConfig({ id2label: { 0: 'a', 1: 'b' } }), /one score, found 2 labels/],
+    ['whose head has two rows', () => changed(withTwoRows), /score\.weight/],
     ['that is a language model', () => withConfig({ architectures: ['LlamaForCausalLM'] }), /a sequence classifier/],
     [
       'with another tokenizer',
@@ -226,6 +228,19 @@ describe('a reward model is refused at the start', () => {
     await expect(loop.create(recipe({ path: path() }))).rejects.toThrow(message);
   });
 });
+
+function withTwoRows(path: string): void {
+  const file = join(path, 'model.safetensors');
+  const { tensors } = decodeSafetensors(readFileSync(file), file);
+  const head = tensors.get('score.weight');
+  if (head?.dtype !== 'F32') throw new Error('an exported head is F32');
+  const data = Float32Array.from([...head.data, ...head.data]);
+  const changed = {
+    ...Object.fromEntries(tensors),
+    'score.weight': { dtype: 'F32', shape: [2, head.data.length], data } as const,
+  };
+  writeFileSync(file, encodeSafetensors(changed));
+}
 
 function missingPackages(python: string): true | undefined {
   try {

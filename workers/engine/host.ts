@@ -24,7 +24,7 @@ import type { CheckpointOutput, StageTypes, Trains } from '../../core/wire/jobs.
 import { faultPoint } from '../../infra/faults/index.ts';
 import { isIntact, streamBlob } from '../../infra/store/blobs.ts';
 import { isCheckpoint } from '../../infra/store/manifests.ts';
-import { modelFolder } from '../../infra/store/model-facts.ts';
+import { modelFolder, readModelManifest } from '../../infra/store/model-facts.ts';
 import type { ModelPart } from '../../infra/store/model-facts.ts';
 import { checkedByMainThread, storesByUrl } from '../../infra/store/open-stores.ts';
 import { encodeRecord, readRecord } from '../../infra/store/records.ts';
@@ -47,6 +47,7 @@ import { MemoryPlan } from './memory-plan.ts';
 import { nativeEngines } from './native-engines.ts';
 import { engineOptionsOf, resolveProfile } from './profile.ts';
 import type { EngineFacts } from './profile.ts';
+import { OnnxModels } from './onnx-models.ts';
 import { OwnModules } from './own-modules.ts';
 import { restoreTo, loadBase } from './recover.ts';
 import type { RecoverPorts } from './recover.ts';
@@ -163,6 +164,7 @@ export class EngineHost {
   readonly #memory: MemoryPlan;
   /** Code of the user's own. */
   readonly own = new OwnModules();
+  readonly onnx: OnnxModels;
   readonly #watched = new WeakMap<Store, Store>();
   /** Checkpoints being written, by run, position and state: a fork has the state of its origin. */
   readonly #saving = new Map<string, Promise<CheckpointOutput>>();
@@ -173,6 +175,7 @@ export class EngineHost {
     this.facts = engineInfo();
     this.#writer = new CheckpointWriter(options.ticks.buffer);
     this.#memory = new MemoryPlan(options.memoryBytes ?? machineBytes());
+    this.onnx = new OnnxModels(this.#memory, options.threads, this.#tick);
   }
 
   /** Every piece that is streamed from or to it counts as progress. */
@@ -195,6 +198,11 @@ export class EngineHost {
 
   async modelFolder(context: JobContext, model: Digest, part: ModelPart = 'all'): Promise<string> {
     return modelFolder(await this.store(context.store), model, this.options.cache, part, this.#tick);
+  }
+
+  /** Names of a model's files. */
+  async modelFiles(context: JobContext, model: Digest): Promise<readonly string[]> {
+    return (await readModelManifest(await this.store(context.store), model)).map(({ name }) => name);
   }
 
   /** Loads the state that the run's first term starts from, and returns its digests. */
@@ -412,6 +420,7 @@ export class EngineHost {
     this.#frozen.clear();
     this.#writer.release();
     await this.own.close();
+    await this.onnx.close();
     for (const engine of engines) await this.#close(engine);
   }
 

@@ -4,11 +4,14 @@
  * Both are columns of the sample, so each has its mean among the metrics.
  */
 import { at } from '../../core/at.ts';
+import type { Digest } from '../../core/ids.ts';
+import type { NumericProfile } from '../../core/records/schema.ts';
 import type { AdvantageInput } from '../../core/wire/jobs.ts';
+import { isOnnxFolder } from '../../infra/onnx/classifier.ts';
 import { padTokenOf } from '../../models/config.ts';
 import { readConfigJson } from '../../models/weights.ts';
 import type { EngineHost, JobContext } from './host.ts';
-import { byScores, judged } from './judge.ts';
+import { byScores, judged, wholeOf } from './judge.ts';
 import type { Composition } from './samples.ts';
 import type { StageTimer } from './stage-timer.ts';
 
@@ -29,18 +32,38 @@ export async function withModelScores(
   const model = inputs.rewardModel;
   if (model === undefined || algorithm.modelScores === undefined) return { composition };
   const { weight, scorerWeight } = algorithm.modelScores;
-  const scores = await timer.time('timing_s/reward_model', async () => {
-    const engine = await host.frozen('rewardModel', context, model, profile);
-    const config = await readConfigJson(await host.modelFolder(context, model, 'text'));
-    const judge = byScores(engine, padTokenOf(config));
-    return judged(judge, composition.samples, algorithm.maxTokensPerMicroBatch, (done, total) =>
-      context.progress(done, total, 'scores of the reward model'),
-    );
-  });
+  const scores = await timer.time('timing_s/reward_model', () =>
+    scoresOf(host, context, composition, { model, profile, tokens: algorithm.maxTokensPerMicroBatch }),
+  );
   const samples = composition.samples.map((sample, s) => ({
     ...sample,
     score: weight * at(scores, s) + scorerWeight * sample.score,
     columns: { ...sample.columns, reward_model: at(scores, s), scorer: sample.score },
   }));
   return { composition: { ...composition, samples }, modelScores_S: Float32Array.from(scores) };
+}
+
+interface Scoring {
+  readonly model: Digest;
+  readonly profile: NumericProfile;
+  /** Of a pass. */
+  readonly tokens: number;
+}
+
+/** By the engine, or by ONNX Runtime where the model's folder has a graph. */
+async function scoresOf(
+  host: EngineHost,
+  context: JobContext,
+  { samples }: Composition,
+  { model, profile, tokens }: Scoring,
+): Promise<ArrayLike<number>> {
+  const progress = (done: number, total: number) => context.progress(done, total, 'scores of the reward model');
+  if (isOnnxFolder(await host.modelFiles(context, model))) {
+    const folder = await host.modelFolder(context, model);
+    const options = { model, folder, alone: profile.deterministic, tokens, progress };
+    return host.onnx.score(samples.map(wholeOf), options);
+  }
+  const engine = await host.frozen('rewardModel', context, model, profile);
+  const config = await readConfigJson(await host.modelFolder(context, model, 'text'));
+  return judged(byScores(engine, padTokenOf(config)), samples, tokens, progress);
 }

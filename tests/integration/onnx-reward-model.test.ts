@@ -1,0 +1,154 @@
+/** A policy that learns from a reward model in ONNX: tests/onnx-classifier/llama-onnx, the same model as llama beside it. */
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { InvalidInputError } from '../../core/errors.ts';
+import { reproducibleMetrics } from '../../core/metrics.ts';
+import type { Tree } from '../../core/recipe/index.ts';
+import { faultsVariable } from '../../infra/faults/index.ts';
+import { packageRoot } from '../../infra/home.ts';
+import { writeGraph } from '../../infra/onnx/graph.test-support.ts';
+import { getBlob } from '../../infra/store/blobs.ts';
+import { readModelManifest } from '../../infra/store/model-facts.ts';
+import { decodeBatch } from '../../models/batch-tensors.ts';
+import { Injector } from '../inject.ts';
+import { LoopUnderTest, separatePools } from '../loop-under-test.ts';
+import type { Iteration, StartedRun } from '../loop-under-test.ts';
+import { largestDifference } from '../score-texts.ts';
+
+const loop = new LoopUnderTest();
+const faults = join(loop.home, 'faults');
+const models = join(packageRoot(), 'tests/onnx-classifier');
+/** A copy, which is removed once a run has it. */
+const folder = join(loop.home, 'reward-model');
+let injector: Injector;
+let undisturbed: StartedRun;
+beforeAll(async () => {
+  injector = new Injector(loop.home, faults);
+  process.env[faultsVariable] = faults;
+  await loop.up();
+  cpSync(join(models, 'llama-onnx'), folder, { recursive: true });
+  undisturbed = await loop.completed(recipe());
+});
+afterEach(() => injector.disarmAll());
+afterAll(async () => {
+  delete process.env[faultsVariable];
+  injector.close();
+  await loop.remove(); // also verifies every ledger, with all tensors
+});
+
+const recipe = (path = folder): Tree => ({
+  deterministic: 'replay',
+  data: { val_files: loop.validationFile },
+  reward: { reward_model: { enable: true, path } },
+  trainer: { total_training_steps: 4, save_freq: 2 },
+});
+
+const scoresOf = async ({ runId }: StartedRun, { batch }: Iteration): Promise<Float32Array> => {
+  const { modelScores_S } = decodeBatch(await getBlob(loop.store, runId, batch.tensors), 'batch');
+  if (modelScores_S === undefined) throw new Error('a batch of this run has scores of the model');
+  return modelScores_S;
+};
+
+/** The values on which two equal runs must agree. */
+const essence = ({ batch, update }: Iteration) => ({
+  tensors: batch.tensors,
+  trained: batch.components,
+  state: update.stateDigest,
+  metrics: reproducibleMetrics({ ...batch.metrics, ...update.metrics } as Record<string, number>),
+});
+const essences = async (run: StartedRun) => (await loop.iterations(run)).map(essence);
+
+describe('a policy that learns from a reward model in ONNX', () => {
+  it('has its score as the reward, and that of the scorer as a column', async () => {
+    const rewards = new Set<number>();
+    for (const iteration of await loop.iterations(undisturbed)) {
+      const { runId } = undisturbed;
+      const tensors = decodeBatch(await getBlob(loop.store, runId, iteration.batch.tensors), 'batch');
+      expect(tensors.rewards_S).toEqual(await scoresOf(undisturbed, iteration));
+      for (const reward of tensors.rewards_S) rewards.add(reward);
+      expect(iteration.batch.metrics).toHaveProperty('reward_extra/scorer/mean');
+    }
+    expect(rewards.size).toBeGreaterThan(4);
+  });
+
+  it('scores as petrel’s own engine does', async () => {
+    const run = await loop.completed({ ...recipe(join(models, 'llama')), trainer: { total_training_steps: 1 } });
+    const [[byOnnx], [byEngine]] = [await loop.iterations(undisturbed), await loop.iterations(run)];
+    if (byOnnx === undefined || byEngine === undefined) throw new Error('both runs have an iteration');
+    const [onnx, engine] = [await scoresOf(undisturbed, byOnnx), await scoresOf(run, byEngine)];
+    expect(onnx.length).toBe(engine.length);
+    expect(largestDifference(onnx, engine)).toBeLessThan(5e-6);
+  });
+
+  it('keeps the graph in the store, ends in the same bits when its trainer is killed, and when roles are apart', async () => {
+    const { inputs, recipe: stored } = await undisturbed.log.revision();
+    expect(JSON.stringify(stored)).not.toContain(loop.home);
+    const files = await readModelManifest(loop.store, inputs.rewardModel ?? '');
+    expect(files.map(({ name }) => name)).toEqual(['config.json', 'model.onnx', 'tokenizer.json']);
+
+    const id = 'onnx';
+    injector.arm({ id, point: 'write.step', facts: { iteration: 3, step: 0 }, action: 'stand' });
+    const run = await loop.start(recipe());
+    const { identity } = await injector.stands(id, AbortSignal.timeout(60_000));
+    injector.disarm(id);
+    if (identity === undefined) throw new Error('the trainer is gone');
+    const before = await essences(undisturbed);
+    rmSync(folder, { recursive: true });
+    await injector.kill([{ name: 'the trainer', identity }]);
+    await loop.reaches(run, 'completed');
+    expect(await essences(run)).toEqual(before);
+    cpSync(join(models, 'llama-onnx'), folder, { recursive: true });
+    await loop.up(separatePools);
+    expect(await essences(await loop.completed(recipe()))).toEqual(before);
+  });
+
+  it('pauses the run when the model gives a number that is not finite, with the reason', async () => {
+    const broken = changed((path) => writeGraph(path, { brokenOver: 55 }));
+    const run = await loop.start({ ...recipe(broken), trainer: { total_training_steps: 1 } });
+    const { reason } = await loop.reaches(run, 'paused');
+    expect(reason).toMatchObject({ code: 'RewardModelFailed' });
+    expect(JSON.stringify(reason)).toContain('the score NaN');
+  });
+});
+
+function changed(change: (path: string) => void): string {
+  const path = mkdtempSync(join(loop.home, 'changed-'));
+  cpSync(join(models, 'llama-onnx'), path, { recursive: true });
+  change(path);
+  return path;
+}
+const withConfig = (fields: object) =>
+  changed((path) => {
+    const file = join(path, 'config.json');
+    writeFileSync(file, JSON.stringify({ ...(JSON.parse(readFileSync(file, 'utf8')) as object), ...fields }));
+  });
+
+describe('a reward model in ONNX is refused at the start', () => {
+  it.each<readonly [string, () => Tree, RegExp]>([
+    ['with two labels', () => recipe(changed((path) => writeGraph(path, { labels: 2 }))), /float32 \[batch, 2\]/],
+    ['without a mask', () => recipe(changed((path) => writeGraph(path, { inputs: ['input_ids'] }))), /attention_mask/],
+    ['that ignores its mask', () => recipe(changed(ignoresMask)), /padding changes it/],
+    ['of a later opset', () => recipe(changed((path) => writeGraph(path, { opset: 99 }))), /[Oo]pset 99/],
+    ['that is damaged', () => recipe(changed((path) => writeFileSync(join(path, 'model.onnx'), 'x'))), /model\.onnx/],
+    [
+      'with another tokenizer',
+      () => recipe(changed((path) => writeFileSync(join(path, 'tokenizer.json'), '{}'))),
+      /differs/,
+    ],
+    ['that reads fewer tokens', () => recipe(withConfig({ max_position_embeddings: 4 })), /the model reads 4 tokens/],
+    ['in a run with deterministic: true', () => ({ ...recipe(), deterministic: true }), /depend on the processor/],
+  ])('%s', async (_, made, message) => {
+    const error: unknown = await loop.create(made()).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(InvalidInputError);
+    expect((error as Error).message).toMatch(message);
+  });
+});
+
+/** The pad token 0 adds nothing to a sum of tokens, so another one stands in the config. */
+function ignoresMask(path: string): void {
+  writeGraph(path, { masked: false });
+  const file = join(path, 'config.json');
+  const config = JSON.parse(readFileSync(file, 'utf8')) as object;
+  writeFileSync(file, JSON.stringify({ ...config, pad_token_id: 3 }));
+}
