@@ -1,8 +1,8 @@
 /** Datasets: rows of JSONL and Parquet files in verl's layout, checked, rendered and tokenised. */
-export { readRows, verlColumns } from './dataset/rows.ts';
+export { rawRows, readRows, verlColumns } from './dataset/rows.ts';
 export type { Prompt, Row, RowColumns } from './dataset/rows.ts';
 export { rowError } from './dataset/raw.ts';
-export type { RowPlace } from './dataset/raw.ts';
+export type { RawRow, RowPlace } from './dataset/raw.ts';
 export { packRows } from './dataset/pack.ts';
 export type { PackedRows, PackOptions } from './dataset/pack.ts';
 export type { PutBlock } from './dataset/blocks.ts';

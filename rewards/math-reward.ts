@@ -20,11 +20,16 @@ const BOXED_SPACE = '\\boxed ';
 /** Also returns `acc`: is the answer right? */
 export const mathReward: Scorer = (input) => {
   const truth = groundTruthText('math_reward', input);
-  const box = lastBox(input.solutionStr);
-  const answer = box === undefined ? undefined : contentOf(box);
+  const answer = boxedAnswer(input.solutionStr);
   const acc = answer !== undefined && areEquivalent(answer, truth);
   return { score: Number(acc), acc };
 };
+
+/** What stands in the last box; undefined when there is none that counts. verl prepares ground truths of MATH with it, too. */
+export function boxedAnswer(text: string): string | undefined {
+  const box = lastBox(text);
+  return box === undefined ? undefined : contentOf(box);
+}
 
 /** The last box with its command; undefined when there is none or its braces are not balanced. */
 export function lastBox(text: string): string | undefined {

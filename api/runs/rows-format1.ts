@@ -9,8 +9,8 @@ import { encodeDatasetRows, encodeDatasetTokens, rowsFile, tokensFile } from '..
 import { tokenizeRows } from '../../models/dataset.ts';
 import type { BatchTokenizer } from '../../models/tokenizer.ts';
 import type { PreparePorts } from './prepare-ports.ts';
-import { checkedRows, linesOf, loadRows, notesOf, tokenizeOptionsOf } from './rows.ts';
-import type { RowsPart } from './rows.ts';
+import { checkedRows, linesOf, loadRows, notesOf, takesRandomRows, tokenizeOptionsOf } from './rows.ts';
+import type { RowsPart, Subset } from './rows.ts';
 
 export interface StoredRows {
   readonly digest: Digest;
@@ -29,10 +29,22 @@ export async function storeRowsLike(
   const known = part === 'train' ? before.train : (before.validation ?? before.train);
   return (await datasetFormat(ports.store, known)) === 1
     ? storeWhole(recipe, part, tokenizer, ports)
-    : storeInBlocks(recipe, part, tokenizer, ports);
+    : storeAsKnown(known, recipe, part, tokenizer, ports);
+}
+
+/** An older version took the first rows where this one takes random ones: the run keeps its own where the files give them. */
+async function storeAsKnown(
+  known: Digest,
+  ...reading: [recipe: Recipe, part: RowsPart, tokenizer: BatchTokenizer, ports: PreparePorts]
+): Promise<StoredRows> {
+  const [recipe, part] = reading;
+  if (!takesRandomRows(recipe, part)) return storeInBlocks('verl', ...reading);
+  const first = await storeInBlocks('first', ...reading);
+  return first.digest === known ? first : storeInBlocks('verl', ...reading);
 }
 
 async function storeInBlocks(
+  subset: Subset,
   recipe: Recipe,
   part: RowsPart,
   tokenizer: BatchTokenizer,
@@ -41,7 +53,7 @@ async function storeInBlocks(
   const blocks = new WaitingBlocks(join(home, 'cache'));
   try {
     const put = (bytes: Uint8Array, rows: number) => blocks.add(bytes, rows);
-    const rows = await loadRows(recipe, part, tokenizer, now, put);
+    const rows = await loadRows(recipe, part, tokenizer, now, put, subset);
     return { digest: await blocks.store(store, rows.rules), count: rows.count, notes: linesOf(rows) };
   } finally {
     await blocks.remove();

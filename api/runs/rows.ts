@@ -7,6 +7,7 @@ import { packRows, readRows } from '../../models/dataset.ts';
 import type { PutBlock, Row, RowCounts, TokenizeOptions } from '../../models/dataset.ts';
 import type { BatchTokenizer } from '../../models/tokenizer.ts';
 import { scorerRules } from './scorer-rules.ts';
+import { chosenPlaces, rowsAt } from './subset.ts';
 
 export type RowsPart = 'train' | 'validation';
 
@@ -26,9 +27,12 @@ export function linesOf({ notes, warnings }: Pick<RunRows, 'notes' | 'warnings'>
   return [...notes, ...warnings.map((text) => `warning: ${text}`)];
 }
 
+/** Which rows a limit of `data.train_max_samples` leaves. Runs of older versions have the first, also with `data.shuffle`. */
+export type Subset = 'verl' | 'first';
+
 /**
- * Reads the rows once, checks them and passes them on in blocks. They are tokenised when they are drawn. Throws
- * InvalidInputError with file and row number. `now`: the date that templates see, unless the recipe sets one.
+ * Reads the rows, checks them and passes them on in blocks; twice where a random subset is taken. They are tokenised when they
+ * are drawn. Throws InvalidInputError with file and row number. `now`: the date that templates see, unless the recipe sets one.
  */
 export async function loadRows(
   recipe: Recipe,
@@ -36,21 +40,39 @@ export async function loadRows(
   tokenizer: BatchTokenizer,
   now: Date,
   put: PutBlock,
+  subset: Subset = 'verl',
 ): Promise<RunRows> {
   const options = tokenizeOptionsOf(recipe, part, now);
   const scorers = new Set<string>();
-  const { rules, counts } = await packRows(checkedRows(recipe, part, scorers), tokenizer, options, put);
+  const isRandom = subset === 'verl' && takesRandomRows(recipe, part);
+  const rows = isRandom ? await randomRows(recipe, part, scorers) : checkedRows(recipe, part, scorers);
+  const limit = isRandom ? { maxSamples: -1 } : {};
+  const { rules, counts } = await packRows(rows, tokenizer, { ...options, ...limit }, put);
   const notes = notesOf(counts, part, options);
   return { count: counts.rows, rules, notes, warnings: warningsOf(counts, part), scorers: [...scorers] };
 }
 
-export function tokenizeOptionsOf({ data, model, kind }: Recipe, part: RowsPart, now: Date): TokenizeOptions {
+const maxSamplesOf = ({ data }: Recipe, part: RowsPart): number =>
+  part === 'train' ? data.train_max_samples : data.val_max_samples;
+
+export const takesRandomRows = (recipe: Recipe, part: RowsPart): boolean =>
+  recipe.data.shuffle && maxSamplesOf(recipe, part) >= 0;
+
+async function randomRows(recipe: Recipe, part: RowsPart, scorers: Set<string>): Promise<AsyncGenerator<Row>> {
+  let total = 0;
+  for await (const _ of checkedRows(recipe, part)) total++;
+  const places = chosenPlaces(total, maxSamplesOf(recipe, part), recipe.data.seed ?? recipe.seed, part);
+  return rowsAt(checkedRows(recipe, part, scorers), places, filesOf(recipe, part).join(', '));
+}
+
+export function tokenizeOptionsOf(recipe: Recipe, part: RowsPart, now: Date): TokenizeOptions {
+  const { data, model, kind } = recipe;
   return {
     kind: runKinds[kind].rows,
     maxLength: samplesResponses(kind) ? data.max_prompt_length : data.max_length,
     truncation: data.truncation,
     filterOverlong: data.filter_overlong_prompts,
-    maxSamples: part === 'train' ? data.train_max_samples : data.val_max_samples,
+    maxSamples: maxSamplesOf(recipe, part),
     chatTemplate: data.chat_template,
     ...(model.custom_chat_template === null ? {} : { template: model.custom_chat_template }),
     templateKwargs: data.apply_chat_template_kwargs,

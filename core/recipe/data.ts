@@ -126,12 +126,12 @@ export const dataSection = section('The rows to train and validate on. Batch siz
     change: 'fixed',
   }),
   train_max_samples: key(z.int().min(-1), -1, {
-    doc: 'Use only the first rows, so many; -1: all.',
+    doc: 'Use only so many rows: random ones, chosen by data.seed, with data.shuffle, else the first; -1: all.',
     unit: 'rows',
     change: 'fixed',
   }),
   val_max_samples: key(z.int().min(-1), -1, {
-    doc: 'Use only the first rows, so many; -1: all.',
+    doc: 'Use only so many rows: random ones, chosen by data.seed, with data.shuffle, else the first; -1: all.',
     unit: 'rows',
     change: 'ask',
   }),

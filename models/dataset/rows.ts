@@ -73,7 +73,8 @@ export async function* readRows(
   }
 }
 
-function rawRows(file: string): AsyncGenerator<RawRow> {
+/** The rows of a file as they are. Throws InvalidInputError with file and row number for one that cannot be read. */
+export function rawRows(file: string): AsyncGenerator<RawRow> {
   const extension = extname(file).toLowerCase();
   if (extension === '.parquet') return readParquet(file);
   if (extension === '.jsonl' || extension === '.json' || extension === '.ndjson') return readJsonl(file);

@@ -1,4 +1,5 @@
-/** `petrel data …`: one generator is one entry here and one module. */
+/** `petrel data …`: a generator or a preparation is one entry here. */
+import { PREPARED_SPLITS } from '../../../api/data/preparations.ts';
 import { PRESETS, SPLITS } from '../../../api/data/presets.ts';
 import type { CommandSpec } from '../../command.ts';
 
@@ -29,5 +30,21 @@ export const DATA_COMMANDS: readonly CommandSpec[] = [
       'petrel data arithmetic --out val.jsonl --rows 400 --split validation',
     ],
     load: () => import('./arithmetic.ts'),
+  },
+  {
+    name: 'data prepare',
+    arguments: '<dataset> <paths...>',
+    doc: 'Write rows of gsm8k or math (question or problem with a solution) as verl prepares them.',
+    group: 'Recipes and data',
+    options: [
+      { flags: '--out <file>', doc: 'JSONL file to write; replaces nothing', required: true },
+      { flags: '--split <split>', doc: 'which part this is', choices: PREPARED_SPLITS, default: 'train' },
+    ],
+    examples: [
+      'petrel data prepare gsm8k train.jsonl --out gsm8k-train.jsonl',
+      'petrel data prepare gsm8k test-00000-of-00001.parquet --split test --out gsm8k-test.jsonl',
+      'petrel data prepare math MATH/train --out math-train.jsonl',
+    ],
+    load: () => import('./prepare.ts'),
   },
 ];
