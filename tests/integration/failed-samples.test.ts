@@ -54,7 +54,7 @@ describe('a faulty scorer fails only its own samples', () => {
         'eats',
         eats,
         { memory_limit_mb: 100, max_failed_fraction: 1, timeout: 20 },
-        { data: { train_max_samples: 4 }, trainer: { total_training_steps: 1 } },
+        { data: { train_max_samples: 4, shuffle: false }, trainer: { total_training_steps: 1 } },
       ),
     );
     await loop.reaches(run, 'completed');
