@@ -274,7 +274,7 @@ export class Worker {
       return { because: `${this.#options.name} cannot run it: ${lack.message}`, delayMs: unfitDelayMs(deliveries) };
     if (role === 'trainer') return this.#refuseTraining(message, deliveries);
     if (deliveries <= timesLeftToScorer && this.#scoredAheadElsewhere(message))
-      return { because: undefined, delayMs: handOverMs * (1 + Math.random()) };
+      return { because: undefined, delayMs: handOverMs * Math.min(deliveries, 10) * (1 + Math.random()) };
     const because = role === 'reward' ? this.#rewardRoom.refuse(message.runId) : undefined;
     return because === undefined ? undefined : { because, delayMs: rewardSlotDelayMs };
   }
