@@ -85,14 +85,13 @@ const recipes = (): Tree[] => [
 /** Functions of reference cases that no run enters, by the beginning of their names, each with what it waits for. */
 const others: readonly (readonly [reason: string, ...names: string[]])[] = [
   ['agents: episodes of several turns', 'advantages/gigpo ', 'advantages/sessions ', 'advantages/groups divideRows'],
-  ['the estimator spo: its tracker of prompts', 'advantages/spo ', 'spo-tracker '],
   [
     'a run that trains on several processes: it has one',
     'balance/partitions ',
     'balance/ranks ',
     'balance/verl-micro-batches ',
   ],
-  ["PRIME's filter of prompts by accuracy", 'prime-filter '],
+  ['a recipe here with data.filter_accuracy, which runs have (PRIME)', 'prime-filter '],
   [
     'nothing: it forms the input of a case, a default or an error',
     'ragged raggedRows',
