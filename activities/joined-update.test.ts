@@ -1,10 +1,14 @@
 import { describe, expect, it } from 'vitest';
+import type { Components } from '../core/records/components.ts';
 import type { BatchRecord } from '../core/records/schema.ts';
 import type { UpdateOutput } from '../core/wire/jobs.ts';
-import { runStateOf } from '../infra/store/digest.ts';
 import { joinedUpdate } from './joined-update.ts';
 
 const digest = (letter: string) => letter.repeat(64);
+const runStateOf = (components: Components<{ readonly stateDigest: string }>): string =>
+  Object.entries(components)
+    .map(([name, { stateDigest }]) => `${name} ${stateDigest}`)
+    .join(', ');
 const counters = { cursor: 4, optimizerSteps: {}, controllers: { klCoef: 0 } };
 const record = {
   components: { actor: {}, critic: {} },
