@@ -48,9 +48,11 @@ export function sectionText(keys: readonly RecipeKey[], terminal: Terminal): str
   const width = widthFor(terminal);
   if (width === undefined || table.split('\n').every((line) => displayWidth(line) <= width)) return table;
   return keys
-    .map((key) => `${key.path}: ${defaultText(key)} (${key.change})\n${wrapText(docText(key), width, '    ')}`)
+    .map((key) => `${wrapText(headText(key), width, '')}\n${wrapText(docText(key), width, '    ')}`)
     .join('\n');
 }
+
+const headText = (key: RecipeKey): string => `${key.path}: ${defaultText(key)} (${key.change})`;
 
 function keyTable(keys: readonly RecipeKey[], printer: Printer): string {
   return renderTable(keys, keyColumns, widthFor(printer.stdout));
