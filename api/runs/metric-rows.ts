@@ -8,8 +8,8 @@ export type { MetricRow };
 
 type Values = MetricRow['metrics'];
 
-/** The name in the table of metrics. A metric of a validation's rollouts starts with `val_`. */
-export const inTable = (name: string): string => name.replace(/^val_(?=timing_s\/|rollout\/)/, '');
+/** The name in the table of metrics. A metric of a validation's jobs starts with `val_`. */
+export const inTable = (name: string): string => name.replace(/^val_(?=timing_s\/|rollout\/|reward\/)/, '');
 
 /** Every name that the rows have, ascending. A metric with an old and a new name is listed under the new one only. */
 export function metricNames(rows: readonly MetricRow[]): string[] {

@@ -119,9 +119,9 @@ const cases: readonly Case[] = [
     says: /^the scorer cannot be loaded: AttributeError: \.\/other\.py has no function compute_score/,
   },
   {
-    what: 'a scorer that needs a file beside it',
+    what: 'a scorer that imports a file that is not there',
     recipe: scoredBy('helped.py'),
-    files: { 'helped.py': 'import helper\ndef compute_score(**_):\n    return 1\n', 'helper.py': '' },
+    files: { 'helped.py': 'import helper\ndef compute_score(**_):\n    return 1\n' },
     says: /^the scorer cannot be loaded: ModuleNotFoundError: No module named 'helper' \(\.\/helped\.py:1\)/,
   },
   {

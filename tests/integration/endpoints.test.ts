@@ -103,7 +103,9 @@ describe('the limits of a run', () => {
     );
     const { writers, scores } = await scored(run);
     expect(writers.size).toBe(2);
-    expect(server.seen).toHaveLength(64);
+    // A sample that one worker scores ahead while the other takes its reward job, one of eight, is asked about twice.
+    expect(server.seen.length).toBeGreaterThanOrEqual(64);
+    expect(server.seen.length).toBeLessThanOrEqual(64 + 8);
     expect(scores).toHaveLength(64);
     expect(new Set(scores)).toEqual(new Set([0.25, 0.75]));
     expect(server.most).toBe(3);

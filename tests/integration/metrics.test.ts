@@ -45,6 +45,7 @@ describe('metrics', () => {
       }),
       await loop.completed({
         algorithm: { adv_estimator: 'gae', use_pf_ppo: true },
+        critic: { own_trainer: true },
         actor: { ppo_mini_batch_size: 2 },
         trainer: { total_training_steps: 1 },
       }),

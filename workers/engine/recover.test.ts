@@ -3,8 +3,7 @@ import { keys } from '../../core/records/keys.ts';
 import { cliHome } from '../../tests/cli.ts';
 import { buildRun } from '../../tests/run-builder.ts';
 import { restoreTo } from './recover.ts';
-import type { RunState } from './state.ts';
-import { runStateOf } from '../../infra/store/digest.ts';
+import type { NamedState, RunState } from './state.ts';
 
 const cli = cliHome();
 afterAll(() => cli.remove());
@@ -12,7 +11,7 @@ afterAll(() => cli.remove());
 it('a fork that cannot replay its origin’s log gets a hint that leaves the origin unchanged', async () => {
   const { runId: origin, log } = await buildRun(await cli.store(), { done: 3, checkpoints: [] });
   await log.store.remove(keys.blob(origin, (await log.iteration(2)).batch.record.tensors));
-  const atOne = { tag: await log.at(1), digestIn: runStateOf } as unknown as RunState;
+  const atOne = { tag: await log.at(1), digestIn: (there: NamedState) => there.stateDigest } as unknown as RunState;
   const hintFor = async (runId: string) => {
     const ports = { runId, log, baseFolder: '', reproducible: true, say: () => {}, tick: () => {} };
     const error: unknown = await restoreTo(atOne, (await log.at(3)).stateDigest, 3, ports).catch(

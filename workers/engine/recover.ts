@@ -72,7 +72,7 @@ export async function restoreTo(state: RunState, target: Digest, position: numbe
     const other = await replay(state, k, ports);
     if (other === undefined) continue;
     if (ports.reproducible || ports.log.runId !== ports.runId)
-      throw divergent(ports, k, other.update.key, other.found, state.digestIn(other.update.record.components));
+      throw divergent(ports, k, other.update.key, other.found, state.digestIn(other.update.record));
     state.markDirty();
     throw otherReplay(ports, k, await loadNewest(state, position, ports));
   }
@@ -93,7 +93,7 @@ async function positionOf(state: RunState, upTo: number, log: RunLog): Promise<n
       if (isDamage(error)) return undefined; // a hole: the replay reaches it and throws an error with a hint
       throw error;
     });
-    if (there !== undefined && state.digestIn(there.components) === state.tag.stateDigest) return k;
+    if (there !== undefined && state.digestIn(there) === state.tag.stateDigest) return k;
   }
   return undefined;
 }
@@ -119,7 +119,7 @@ async function loadNewest(state: RunState, upTo: number, ports: RecoverPorts): P
       `no checkpoint can be used, and this fork has no base but that of iteration ${first}`,
     );
   await loadBase(state, ports);
-  const stateDigest = state.digestIn((await ports.log.at(0)).components);
+  const stateDigest = state.digestIn(await ports.log.at(0));
   if (state.tag?.stateDigest !== stateDigest) {
     throw damage(
       'DamagedModel',
@@ -149,7 +149,7 @@ async function loadNamed(
   );
   const whole = runStateOf(record.components);
   if (whole !== stateDigest) throw damage('DamagedRecord', key, `its components are the state ${whole}`);
-  if (found.stateDigest !== state.digestIn(record.components))
+  if (found.stateDigest !== state.digestIn(record))
     throw damage('DamagedRecord', key, `its state hashes to ${found.stateDigest}`);
   faultPoint('recover.loaded', { iteration });
 }
@@ -172,7 +172,7 @@ async function replay(
     ...(ports.ownLoss && { ownLoss: ports.ownLoss }),
     ...(ports.signal && { signal: ports.signal }),
   });
-  if (output.stateDigest !== state.digestIn(update.record.components)) return { update, found: output.stateDigest };
+  if (output.stateDigest !== state.digestIn(update.record)) return { update, found: output.stateDigest };
   ports.say(`replayed iteration ${k}`);
   return undefined;
 }

@@ -20,6 +20,12 @@ export interface RunDigests {
   readonly components: Components<StateDigests>;
 }
 
+/** The state of a run, as records and manifests name it. */
+export interface NamedState {
+  readonly stateDigest: Digest;
+  readonly components: Components<Pick<StateDigests, 'stateDigest'>>;
+}
+
 /**
  * The models of a run in their engines' memory, or those that this trainer trains, with a tag that names their state. It is dirty from before the first
  * in-place write until the new digest is known, and a dirty state is never trusted.
@@ -40,9 +46,11 @@ export class RunState {
     return actorOf(this.engines);
   }
 
-  /** The digest of these components in a state that a record or a manifest names, which may have more of them. */
-  digestIn(components: Components<Pick<StateDigests, 'stateDigest'>>): Digest {
-    return runStateOf(someOf(components, Object.keys(this.engines)));
+  /** What a record or a manifest says of this state's components. It may have more of them. */
+  digestIn({ stateDigest, components }: NamedState): Digest {
+    const names = Object.keys(this.engines);
+    const hasAll = Object.keys(components).every((name) => names.includes(name));
+    return hasAll ? stateDigest : runStateOf(someOf(components, names));
   }
 
   /** The digests of this state; undefined while dirty. */
