@@ -78,6 +78,14 @@ const recipes = (): Tree[] => [
   ...['cosine', 'wsd'].map((type) => ({ actor: { optim: { lr_scheduler_type: type } } })),
   { actor: { ppo_max_token_len_per_gpu: 40, use_prefix_grouper: false } },
   { actor: { positive_nll_coef: 0.1 } },
+  // A pass over the 24 rows takes four iterations.
+  {
+    algorithm: { adv_estimator: 'spo' },
+    rollout: { n: 1 },
+    data: { gen_batch_size: 6 },
+    trainer: { total_training_steps: 8 },
+  },
+  { data: { oversample_factor: 2, filter_accuracy: true, filter_truncate: true } },
   { kind: 'sft', data: { train_files: loop.responsesFile, max_length: 24 } },
   { data: { val_files: loop.trainFile }, rollout: { val_kwargs: { n: 8, do_sample: true, temperature: 1 } } },
 ];
@@ -91,7 +99,6 @@ const others: readonly (readonly [reason: string, ...names: string[]])[] = [
     'balance/ranks ',
     'balance/verl-micro-batches ',
   ],
-  ['a recipe here with data.filter_accuracy, which runs have (PRIME)', 'prime-filter '],
   [
     'nothing: it forms the input of a case, a default or an error',
     'ragged raggedRows',
