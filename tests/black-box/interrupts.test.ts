@@ -14,7 +14,7 @@ async function interrupted(...words: readonly string[]) {
   if (stdout === null || stderr === null) throw new Error('the command has no streams');
   await Promise.race([
     once(stdout, 'data'),
-    words[0] === 'run' ? untilText(stderr, /iteration 1\//) : new Promise(() => {}),
+    words[0] === 'run' ? untilText(stderr, /iteration \d+\//) : new Promise(() => {}),
   ]);
   child.kill('SIGINT');
   return ran;
