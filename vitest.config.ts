@@ -27,7 +27,13 @@ const alone = ['tests/threads.test.ts'];
 const sideBySide = { maxWorkers: 3, sequence: { groupOrder: 1 } };
 
 /** Files of several minutes. They begin first, so that at the end no core waits for one of them. */
-const longest = ['kill-anything.test.ts', 'black-box/desired-state.test.ts', 'recovery/s3.test.ts'];
+const longest = [
+  'kill-anything.test.ts',
+  'recovery/kill-algorithms.test.ts',
+  'black-box/desired-state.test.ts',
+  'recovery/s3.test.ts',
+  'integration/own-trainer.test.ts',
+];
 
 /** Processors without AMX run its products on tiles in memory, if they have the instructions for bf16 (native/RULES.md). */
 const flags = readFileSync('/proc/cpuinfo', 'utf8');
