@@ -19,7 +19,8 @@ interface Sample {
 const user = new PetrelUser();
 let server: Server;
 beforeAll(async () => {
-  server = createServer((socket) => socket.end('hello')).on('error', () => undefined);
+  // A scorer that is ended while it reads resets its connection.
+  server = createServer((socket) => socket.on('error', () => undefined).end('hello')).on('error', () => undefined);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
 });
 afterAll(async () => {
