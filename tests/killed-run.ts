@@ -1,4 +1,5 @@
 /** Runs whose processes are killed at a named point, and what they must have in common with an undisturbed one. */
+import { createFork, originAt } from '../api/runs/fork.ts';
 import { reproducibleMetrics } from '../core/metrics.ts';
 import type { Tree } from '../core/recipe/index.ts';
 import type { ArmedFault } from '../infra/faults/index.ts';
@@ -19,6 +20,21 @@ export async function killedRun(
   injector.disarm(id);
   if (identity === undefined) throw new Error(`the process at ${id} is gone`);
   await injector.kill([{ name: `the process at ${id}`, identity }]);
+  await loop.reaches(run, 'completed');
+  return run;
+}
+
+/** A fork of a run after one of its iterations, run to its end. */
+export async function forkedAfter(
+  loop: LoopUnderTest,
+  { runId, log }: StartedRun,
+  iteration: number,
+): Promise<StartedRun> {
+  const found = { runId, log, record: await log.run() };
+  const fork = await createFork(found, await originAt(found, iteration), await log.revision(1), undefined, new Date());
+  const run = { runId: fork.runId, log: fork.log };
+  loop.runs.add(run);
+  await loop.drive(run);
   await loop.reaches(run, 'completed');
   return run;
 }

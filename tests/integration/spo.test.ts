@@ -1,7 +1,6 @@
 /** The estimator spo: what each prompt has scored is the baseline of its next response, and decides whether it is chosen. */
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { createFork, originAt } from '../../api/runs/fork.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import type { Counters } from '../../core/records/schema.ts';
 import { drawsFrom } from '../../core/rl/draws.ts';
@@ -16,7 +15,7 @@ import { getBlob, getJsonBlob } from '../../infra/store/blobs.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { decodeLastResponses } from '../../models/last-responses.ts';
 import { Injector } from '../inject.ts';
-import { essences, killedRun } from '../killed-run.ts';
+import { essences, forkedAfter, killedRun } from '../killed-run.ts';
 import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 
@@ -154,13 +153,7 @@ describe('a run with the estimator spo (seed 42)', () => {
   });
 
   it('gives a fork what it remembers', async () => {
-    const { runId, log } = undisturbed;
-    const found = { runId, log, record: await log.run() };
-    const fork = await createFork(found, await originAt(found, 4), await log.revision(1), undefined, new Date());
-    const run = { runId: fork.runId, log: fork.log };
-    loop.runs.add(run);
-    await loop.drive(run);
-    await loop.reaches(run, 'completed');
+    const run = await forkedAfter(loop, undisturbed, 4);
     const states = (made: Awaited<ReturnType<typeof essences>>) => made.map(({ state, draws }) => ({ state, draws }));
     expect(states(await essences(loop, run))).toEqual(states((await essences(loop, undisturbed)).slice(4)));
   });
