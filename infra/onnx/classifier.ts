@@ -1,5 +1,5 @@
 /**
- * A sequence classifier with one score, as an ONNX file: docs/decisions/0014. It computes in a thread of its own, so the
+ * A sequence classifier with one score, as an ONNX file: docs/decisions/0016. It computes in a thread of its own, so the
  * caller's event loop stays free.
  */
 import { stat } from 'node:fs/promises';
@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { at } from '../../core/at.ts';
 import { InvalidInputError, RetryableError } from '../../core/errors.ts';
+import { AskedThread } from '../asked-thread.ts';
 import { batchesByLength } from './batches.ts';
 import type { BatchLimits } from './batches.ts';
 import type { ClassifierThreadData, FromClassifier, PaddedBatch } from './protocol.ts';
@@ -44,33 +45,23 @@ const program = import.meta.url.endsWith('.ts')
   ? '../../dist/infra/onnx/classifier-thread.js'
   : './classifier-thread.js';
 
-interface Waiting {
-  readonly resolve: (message: FromClassifier) => void;
-  readonly reject: (error: Error) => void;
-}
-
 export class OnnxClassifier {
   readonly #path: string;
   readonly #options: ClassifierOptions;
-  readonly #thread: Worker;
-  #waiting: Waiting | undefined;
+  readonly #thread: AskedThread<FromClassifier>;
   #output = '';
-  #ended: Error | undefined;
-  /** One batch at a time. */
-  #turn: Promise<unknown> = Promise.resolve();
 
   private constructor(folder: string, options: ClassifierOptions) {
     this.#path = join(folder, onnxFile);
     this.#options = options;
     const data: ClassifierThreadData = { path: this.#path, threads: options.threads };
-    this.#thread = new Worker(fileURLToPath(new URL(program, import.meta.url)), {
+    const thread = new Worker(fileURLToPath(new URL(program, import.meta.url)), {
       workerData: data,
       execArgv: [], // the options of the caller's own `node` are not for this program
     });
-    this.#thread.unref();
-    this.#thread.on('message', (message: FromClassifier) => this.#take()?.resolve(message));
-    this.#thread.on('error', (error) => this.#died(error));
-    this.#thread.on('exit', (code) => this.#died(new Error(`the thread of ${this.#path} ended with code ${code}`)));
+    this.#thread = new AskedThread(thread, (end) =>
+      'error' in end ? end.error : new Error(`the thread of ${this.#path} ended with code ${end.code}`),
+    );
   }
 
   /**
@@ -92,7 +83,7 @@ export class OnnxClassifier {
 
   /** False once its thread has ended. */
   get isAlive(): boolean {
-    return this.#ended === undefined;
+    return this.#thread.isAlive;
   }
 
   /**
@@ -139,14 +130,13 @@ export class OnnxClassifier {
   }
 
   async close(): Promise<void> {
-    this.#ended ??= new RetryableError('Closed', `${this.#path} is closed`);
-    await this.#thread.terminate();
+    await this.#thread.close(new RetryableError('Closed', `${this.#path} is closed`));
   }
 
   #batch(sequences: readonly Int32Array[]): Promise<Float32Array> {
     const batch = padded(sequences, this.#options.padToken ?? 0, this.#output);
-    const scores = this.#turn.then(async () => {
-      const message = await this.#answer(() => this.#thread.postMessage(batch));
+    return this.#thread.inTurn(async () => {
+      const message = await this.#answer((thread) => thread.postMessage(batch));
       if (message.type === 'failed') throw this.#wrong(message.reason, lessMemoryHint);
       if (message.type !== 'scores') throw this.#wrong('its thread said twice that it is ready');
       const wrong = wrongScores(sequences.length, message.shape);
@@ -156,8 +146,6 @@ export class OnnxClassifier {
       if (broken !== undefined) throw this.#wrong(`it gives the score ${broken}`);
       return scores_R;
     });
-    this.#turn = scores.catch(() => {});
-    return scores;
   }
 
   #outputOf(facts: Parameters<typeof scoresOutput>[0]): string {
@@ -166,36 +154,11 @@ export class OnnxClassifier {
     return found.name;
   }
 
-  async #answer(ask: () => void): Promise<FromClassifier> {
-    if (this.#ended !== undefined) throw this.#ended;
+  async #answer(send: (thread: Worker) => void): Promise<FromClassifier> {
     const { onAlive = () => {}, limitMs = 600_000 } = this.#options;
     const alive = setInterval(onAlive, 1000);
-    const timer = setTimeout(() => {
-      this.#died(this.#wrong(`it took longer than ${limitMs / 1000} s`));
-      void this.#thread.terminate();
-    }, limitMs);
-    this.#thread.ref(); // a process with an open call stays
-    try {
-      return await new Promise((resolve, reject) => {
-        this.#waiting = { resolve, reject };
-        ask();
-      });
-    } finally {
-      clearInterval(alive);
-      clearTimeout(timer);
-      this.#thread.unref();
-    }
-  }
-
-  #take(): Waiting | undefined {
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
-    return waiting;
-  }
-
-  #died(error: Error): void {
-    this.#ended ??= error;
-    this.#take()?.reject(this.#ended);
+    const tooLate = () => this.#wrong(`it took longer than ${limitMs / 1000} s`);
+    return this.#thread.answer(send, { timeoutMs: limitMs, tooLate }).finally(() => clearInterval(alive));
   }
 
   #wrong(reason: string, hint = exportHint): OnnxModelError {

@@ -5,6 +5,8 @@
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { InvalidInputError, RetryableError } from '../../core/errors.ts';
+import { AskedThread } from '../asked-thread.ts';
+import type { AnswerLimit, ThreadEnd } from '../asked-thread.ts';
 import type { Advantages } from '../../core/rl/advantages/types.ts';
 import type { GradientReport, TrialSettings } from '../../core/rl/own/check.ts';
 import type { OwnEstimatorCall } from '../../core/rl/own/estimator.ts';
@@ -40,25 +42,16 @@ const program = import.meta.url.endsWith('.ts')
   ? '../../dist/infra/own-modules/own-module-thread.js'
   : './own-module-thread.js';
 
-interface Waiting {
-  readonly resolve: (message: FromOwnModule) => void;
-  readonly reject: (error: Error) => void;
-}
-
 export class OwnModule {
   readonly #data: OwnModuleThreadData;
   readonly #limits: OwnModuleLimits;
-  readonly #thread: Worker;
-  #waiting: Waiting | undefined;
-  /** One call at a time. */
-  #turn: Promise<unknown> = Promise.resolve();
+  readonly #thread: AskedThread<FromOwnModule>;
   #facts: OwnModuleFacts | undefined;
-  #ended: Error | undefined;
 
   private constructor(data: OwnModuleThreadData, limits: OwnModuleLimits) {
     this.#data = data;
     this.#limits = limits;
-    this.#thread = new Worker(fileURLToPath(new URL(program, import.meta.url)), {
+    const thread = new Worker(fileURLToPath(new URL(program, import.meta.url)), {
       workerData: data,
       execArgv: [], // the options of the caller's own `node` are not for this program
       env: {}, // a worker's variables have the keys of the store
@@ -67,25 +60,16 @@ export class OwnModule {
       stderr: true,
     });
     // What it prints must not come between the lines of a command's --json.
-    for (const output of [this.#thread.stdout, this.#thread.stderr])
+    for (const output of [thread.stdout, thread.stderr])
       output.on('data', (text: Uint8Array) => process.stderr.write(text));
-    this.#thread.unref();
-    this.#thread.on('message', (message: FromOwnModule) => this.#take()?.resolve(message));
-    this.#thread.on('error', (error: Error & { readonly code?: string }) =>
-      this.#died(
-        error.code === 'ERR_WORKER_OUT_OF_MEMORY'
-          ? this.#error({ reason: `it used more than ${limits.heapMb} MiB of memory` })
-          : this.#error({ reason: `it ended its thread: ${error.message}` }),
-      ),
-    );
-    this.#thread.on('exit', () => this.#died(this.#error({ reason: 'it ended its thread' })));
+    this.#thread = new AskedThread(thread, (end) => this.#error({ reason: reasonOf(end, limits) }));
   }
 
   /** @throws OwnModuleError when it cannot be loaded. The caller closes it. */
   static async open(data: OwnModuleThreadData, limits = usualLimits): Promise<OwnModule> {
     const module = new OwnModule(data, limits);
     try {
-      const message = await module.#answer('it was not loaded', limits.loadMs, () => {});
+      const message = await module.#thread.answer(() => {}, module.#within(limits.loadMs, 'it was not loaded'));
       if (message.type === 'failed') throw module.#error(message.failure);
       if (message.type === 'ready') module.#facts = message.facts;
       return module;
@@ -102,7 +86,7 @@ export class OwnModule {
 
   /** False once its thread has ended: the next call needs another one. */
   get isAlive(): boolean {
-    return this.#ended === undefined;
+    return this.#thread.isAlive;
   }
 
   /** @throws OwnModuleError when the module throws or returns something wrong. */
@@ -136,57 +120,26 @@ export class OwnModule {
   }
 
   async close(): Promise<void> {
-    this.#ended ??= new RetryableError('Closed', `${this.#shown} is closed`);
-    await this.#thread.terminate();
+    await this.#thread.close(new RetryableError('Closed', `${this.#shown} is closed`));
   }
 
   #call<Name extends keyof OwnModuleCalls>(
     name: Name,
     argument: OwnModuleCalls[Name]['argument'],
   ): Promise<OwnModuleCalls[Name]['answer']> {
-    const answer = this.#turn.then(async () => {
+    return this.#thread.inTurn(async () => {
       const request: ToOwnModule<Name> = { call: name, argument };
-      const message = await this.#answer('compute did not return', this.#limits.callMs, () =>
-        this.#thread.postMessage(request),
-      );
+      const limit = this.#within(this.#limits.callMs, 'compute did not return');
+      const message = await this.#thread.answer((thread) => thread.postMessage(request), limit);
       if (message.type === 'failed') throw this.#error(message.failure);
       if (message.type !== 'answer') throw this.#error({ reason: 'it sent a message of its own' });
       return message.answer as OwnModuleCalls[Name]['answer'];
     });
-    this.#turn = answer.catch(() => {});
-    return answer;
   }
 
-  /** Ends the thread when no message comes in time: nothing else ends an endless loop. */
-  async #answer(what: string, timeoutMs: number, ask: () => void): Promise<FromOwnModule> {
-    if (this.#ended !== undefined) throw this.#ended;
-    const timer = setTimeout(() => {
-      this.#died(
-        this.#error({ reason: `${what} within ${timeoutMs / 1000} s`, hint: 'look for a loop that does not end' }),
-      );
-      void this.#thread.terminate();
-    }, timeoutMs);
-    this.#thread.ref(); // a process with an open call stays
-    try {
-      return await new Promise((resolve, reject) => {
-        this.#waiting = { resolve, reject };
-        ask();
-      });
-    } finally {
-      clearTimeout(timer);
-      this.#thread.unref();
-    }
-  }
-
-  #take(): Waiting | undefined {
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
-    return waiting;
-  }
-
-  #died(error: Error): void {
-    this.#ended ??= error;
-    this.#take()?.reject(this.#ended);
+  #within(timeoutMs: number, what: string): AnswerLimit {
+    const reason = `${what} within ${timeoutMs / 1000} s`;
+    return { timeoutMs, tooLate: () => this.#error({ reason, hint: 'look for a loop that does not end' }) };
   }
 
   get #shown(): string {
@@ -199,4 +152,12 @@ export class OwnModule {
       ...(hint !== undefined && { hint }),
     });
   }
+}
+
+function reasonOf(end: ThreadEnd, { heapMb }: OwnModuleLimits): string {
+  if ('code' in end) return 'it ended its thread';
+  const { code, message }: Error & { readonly code?: string } = end.error;
+  return code === 'ERR_WORKER_OUT_OF_MEMORY'
+    ? `it used more than ${heapMb} MiB of memory`
+    : `it ended its thread: ${message}`;
 }
