@@ -7,8 +7,9 @@ import { curriculumBlob, decodeCurriculum } from '../../core/wire/curriculum.ts'
 import { faultsVariable } from '../../infra/faults/index.ts';
 import { getJsonBlob } from '../../infra/store/blobs.ts';
 import { Injector } from '../inject.ts';
-import { essences, forkedAfter, killedRun } from '../killed-run.ts';
-import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
+import { essences, forkedAfter } from '../killed-run.ts';
+import { LoopUnderTest, onePool } from '../loop-under-test.ts';
+import { testSameBits } from '../same-bits.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 
 const loop = new LoopUnderTest();
@@ -66,20 +67,7 @@ describe('a run with a curriculum (seed 42)', () => {
     expect(leftOut).toBeGreaterThan(0);
   });
 
-  it.each([
-    ['while it makes the batch', { point: 'job.begin', facts: { stage: 'advantage', iteration: 3 } }],
-    ['before it commits the batch', { point: 'decide.before', facts: { kind: 'batch', iteration: 4 } }],
-    ['between two optimiser steps', { point: 'write.step', facts: { iteration: 5, step: 0 } }],
-  ] as const)('ends in the same bits when a process is killed %s', async (_, at) => {
-    const run = await killedRun(loop, injector, recipe, at);
-    expect(await essences(loop, run)).toEqual(await essences(loop, undisturbed));
-  });
-
-  it('ends in the same bits when roles are in processes of their own', async () => {
-    await loop.up(separatePools);
-    expect(await essences(loop, await loop.completed(recipe))).toEqual(await essences(loop, undisturbed));
-    await loop.up(onePool);
-  });
+  testSameBits(() => ({ loop, injector, recipe, undisturbed }));
 
   it('gives a fork what it remembers', async () => {
     const run = await forkedAfter(loop, undisturbed, 4);

@@ -6,8 +6,8 @@ import type { BatchRecord } from '../../core/records/schema.ts';
 import type { ArmedFault } from '../../infra/faults/index.ts';
 import { faultsVariable } from '../../infra/faults/index.ts';
 import { Injector } from '../inject.ts';
-import { essences, killedRun } from '../killed-run.ts';
-import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
+import { LoopUnderTest, onePool } from '../loop-under-test.ts';
+import { testSameBits } from '../same-bits.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 
 const loop = new LoopUnderTest();
@@ -83,16 +83,10 @@ describe('a run with dynamic sampling (seed 42)', () => {
     ],
     ['between two optimiser steps', ({ iteration }) => ({ point: 'write.step', facts: { iteration, step: 0 } })],
   ];
-  it.each(places)('ends in the same bits when a process is killed %s', async (_, at) => {
-    const run = await killedRun(loop, injector, recipe, at(refilled));
-    expect(await essences(loop, run)).toEqual(await essences(loop, undisturbed));
-  });
-
-  it('ends in the same bits when roles are in processes of their own', async () => {
-    await loop.up(separatePools);
-    expect(await essences(loop, await loop.completed(recipe))).toEqual(await essences(loop, undisturbed));
-    await loop.up(onePool);
-  });
+  testSameBits(
+    () => ({ loop, injector, recipe, undisturbed }),
+    places.map(([title, at]) => [title, () => at(refilled)]),
+  );
 
   it('samples waves of data.gen_batch_size prompts', async () => {
     const run = await loop.completed({ ...recipe, data: { gen_batch_size: 3 }, trainer: { total_training_steps: 2 } });

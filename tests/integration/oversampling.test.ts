@@ -10,8 +10,8 @@ import { getBlob, getJsonBlob } from '../../infra/store/blobs.ts';
 import { readRecord } from '../../infra/store/records.ts';
 import { decodeTrajectories } from '../../models/trajectories.ts';
 import { Injector } from '../inject.ts';
-import { essences, killedRun } from '../killed-run.ts';
-import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
+import { LoopUnderTest, onePool } from '../loop-under-test.ts';
+import { testSameBits } from '../same-bits.ts';
 import type { Iteration, StartedRun } from '../loop-under-test.ts';
 
 const loop = new LoopUnderTest();
@@ -113,18 +113,12 @@ describe('a run with oversampling (seed 42)', () => {
     });
   });
 
-  it.each([
-    ['while it samples', { point: 'sample.token', facts: { draw: 12 } }],
-    ['before it commits the batch', { point: 'decide.before', facts: { kind: 'batch', iteration: 2 } }],
-    ['between two optimiser steps', { point: 'write.step', facts: { iteration: 3, step: 0 } }],
-  ] as const)('ends in the same bits when a process is killed %s', async (_, at) => {
-    const run = await killedRun(loop, injector, recipe, at);
-    expect(await essences(loop, run)).toEqual(await essences(loop, undisturbed));
-  });
-
-  it('ends in the same bits when roles are in processes of their own', async () => {
-    await loop.up(separatePools);
-    expect(await essences(loop, await loop.completed(recipe))).toEqual(await essences(loop, undisturbed));
-    await loop.up(onePool);
-  });
+  testSameBits(
+    () => ({ loop, injector, recipe, undisturbed }),
+    [
+      ['while it samples', { point: 'sample.token', facts: { draw: 12 } }],
+      ['before it commits the batch', { point: 'decide.before', facts: { kind: 'batch', iteration: 2 } }],
+      ['between two optimiser steps', { point: 'write.step', facts: { iteration: 3, step: 0 } }],
+    ],
+  );
 });

@@ -11,8 +11,9 @@ import { faultsVariable } from '../../infra/faults/index.ts';
 import { getJsonBlob } from '../../infra/store/blobs.ts';
 import { runWords } from '../cli.ts';
 import { Injector } from '../inject.ts';
-import { essences, killedRun } from '../killed-run.ts';
-import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
+import { essences } from '../killed-run.ts';
+import { LoopUnderTest, onePool } from '../loop-under-test.ts';
+import { testSameBits } from '../same-bits.ts';
 import type { Iteration, StartedRun } from '../loop-under-test.ts';
 
 /** Rows that had a seven come less often; every third row never comes. The state counts calls and remembers answers. */
@@ -89,20 +90,7 @@ describe('a run with a sampler of the user’s own (seed 42)', () => {
       for (const { row } of batch.draws) expect([0.25, 4]).toContain(said[k + 1]?.weights[row]);
   });
 
-  it.each([
-    ['while it makes the batch', { point: 'job.begin', facts: { stage: 'advantage', iteration: 3 } }],
-    ['before it commits the batch', { point: 'decide.before', facts: { kind: 'batch', iteration: 4 } }],
-    ['between two optimiser steps', { point: 'write.step', facts: { iteration: 5, step: 0 } }],
-  ] as const)('ends in the same bits when a process is killed %s', async (_, at) => {
-    const run = await killedRun(loop, injector, recipe, at);
-    expect(await essences(loop, run)).toEqual(await essences(loop, undisturbed));
-  });
-
-  it('ends in the same bits when roles are in processes of their own', async () => {
-    await loop.up(separatePools);
-    expect(await essences(loop, await loop.completed(recipe))).toEqual(await essences(loop, undisturbed));
-    await loop.up(onePool);
-  });
+  testSameBits(() => ({ loop, injector, recipe, undisturbed }));
 
   it('needs no file after its start, and gives a fork what it said', async () => {
     const run = await loop.create(recipe);
