@@ -7,6 +7,7 @@ import { buildId, petrelHome } from '../infra/home.ts';
 import { connectNats } from '../infra/nats/connection.ts';
 import { servesStore } from '../infra/stack/driven-runs.ts';
 import { announceReady, keepStack, predecessorVariable, stackFromEnv, workerGraceMs } from '../infra/stack/index.ts';
+import { goodbyeMs, within } from './drain.ts';
 import { workerOptions } from './options.ts';
 import { Worker } from './worker.ts';
 
@@ -34,7 +35,7 @@ void keepStack(petrelHome(), leaving.signal, (line) => console.log(line));
 const leave = async (notice?: Notice) => {
   leaving.abort();
   await worker.stop(notice);
-  await nc.close();
+  await within(goodbyeMs, nc.drain()); // also sends back messages that have come meanwhile
   process.exit(0);
 };
 const notices = [signalNotice(workerGraceMs)];

@@ -125,20 +125,22 @@ export class Puller {
   }
 
   /**
-   * The next message, or null after 2 s. When the connection is lost, the client may repeat the request by itself and
-   * still get an answer: that message is returned to the queue.
+   * The next message, or null after 2 s or after `stop`. The request stays open at the server then, and when the connection
+   * is lost the client may repeat it: a message that comes nevertheless is returned to the queue.
    */
   async #next(consumer: Consumer): Promise<JsMsg | null> {
     const answer = consumer.next({ expires: 2_000 });
-    return linkOf(this.#ports.nc)
-      .orLost(answer)
-      .catch((error: unknown) => {
+    let message: JsMsg | null = null;
+    try {
+      message = await Promise.race([linkOf(this.#ports.nc).orLost(answer), this.#leaving.promise.then(() => null)]);
+      return message;
+    } finally {
+      if (message === null)
         answer.then(
           (late) => late?.nak(),
           () => undefined,
         );
-        throw error;
-      });
+    }
   }
 
   #noteRefusal(error: unknown): void {

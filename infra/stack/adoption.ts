@@ -10,7 +10,7 @@ import type { ChildKind, StackInfo } from './state.ts';
 export const stopOrder: readonly ChildKind[] = [...childKinds].reverse();
 
 /** How long such a process may take after SIGTERM; the same times that its supervisor would have used. */
-const graceMs: Readonly<Record<ChildKind, number>> = { worker: 20_000, control: 10_000, nats: 5_000, temporal: 10_000 };
+const graceMs: Readonly<Record<ChildKind, number>> = { worker: 20_000, control: 10_000, nats: 5_000, temporal: 0 };
 
 /**
  * name → living process that matches `specs`. An entry of stack.json is valid if a process with its pid and start time
