@@ -1,12 +1,10 @@
-/** Every advantage estimator and every policy loss that a recipe may name, in runs of two iterations. */
+/** What algorithms promise beside their estimator and loss, in runs of two iterations; all pairs of those are in pairs.test.ts. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runIssues } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';
-import { ADVANTAGE_NAMES, needsOfEstimator, POLICY_LOSS_NAMES } from '../../core/rl/names.ts';
-import type { AdvantageName } from '../../core/rl/names.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
-import { bothCorrections, recipeWith, soundMetrics, WAITING, withEstimator, withLoss } from '../algorithm-recipes.ts';
+import { bothCorrections, recipeWith, soundMetrics, withLoss } from '../algorithm-recipes.ts';
 import { LoopUnderTest, onePool } from '../loop-under-test.ts';
 
 const loop = new LoopUnderTest();
@@ -14,28 +12,6 @@ beforeAll(() => loop.up(onePool));
 afterAll(() => loop.remove()); // also verifies every ledger, with all tensors
 
 const isRefused = (keys: Tree, path: string) => runIssues(recipeWith(keys)).some((issue) => issue.path === path);
-
-/** A scorer with components. */
-const components = () =>
-  loop.scorer(
-    'components',
-    'const sevens = solutionStr.includes("7"), short = 1 / (1 + solutionStr.length); return { score: sevens + short, sevens, short };',
-  );
-/** With the scorer that the estimator needs. */
-const fed = (name: AdvantageName): Tree => ({
-  ...withEstimator(name),
-  ...(name === 'gdpo' && { reward: { custom_reward_function: { path: components(), deterministic: true } } }),
-});
-const [refusedEstimators, estimators] = divided(ADVANTAGE_NAMES, (name) =>
-  isRefused(withEstimator(name), 'algorithm.adv_estimator'),
-);
-const [refusedLosses, losses] = divided(POLICY_LOSS_NAMES, (name) =>
-  isRefused(withLoss(name), 'actor.policy_loss.loss_mode'),
-);
-
-function divided<T>(all: readonly T[], isFirst: (one: T) => boolean): [T[], T[]] {
-  return [all.filter((one) => isFirst(one)), all.filter((one) => !isFirst(one))];
-}
 
 /** Runs two iterations of two steps each; their metrics. */
 async function trained(keys: Tree): Promise<Record<string, number>[]> {
@@ -51,18 +27,6 @@ async function trained(keys: Tree): Promise<Record<string, number>[]> {
   return soundMetrics(made);
 }
 
-describe('two iterations have finite metrics, change the weights and skip no step with', () => {
-  it.each(estimators)('the advantage estimator %s', async (name) => {
-    const [first] = await trained(fed(name));
-    expect('critic/vf_explained_var' in (first ?? {})).toBe(needsOfEstimator(name).includes('values'));
-  });
-
-  it.each(losses)('the policy loss %s', async (name) => {
-    await trained(withLoss(name));
-  });
-});
-
-/** All pairs are in pairs.test.ts. */
 describe('a loss that reads groups', () => {
   it('measures the pairs that it compares', async () => {
     const metrics = await trained(withLoss('online_dpo'));
@@ -245,12 +209,5 @@ describe('a rollout correction', () => {
     });
     expect(first?.['rollout_corr/rollout_is_mean']).toBeGreaterThan(0);
     expect(first).not.toHaveProperty('training/rollout_probs_diff_mean');
-  });
-});
-
-describe('a recipe is refused, because no run gives what it needs, with', () => {
-  it('what waits for a later issue, and nothing else', () => {
-    expect([...refusedEstimators, ...refusedLosses]).toEqual(Object.keys(WAITING));
-    expect(Object.keys(WAITING).length).toBeLessThanOrEqual(8);
   });
 });

@@ -48,4 +48,5 @@ it('no pair is left out, and no estimator or loss is refused with every partner'
   expect(new Set(trained.map(({ loss }) => loss)).size).toBe(POLICY_LOSS_NAMES.length);
   const fed = new Set<string>(trained.map(({ estimator }) => estimator));
   expect(ADVANTAGE_NAMES.filter((name) => !fed.has(name))).toEqual(Object.keys(WAITING));
+  expect(Object.keys(WAITING).length).toBeLessThanOrEqual(8);
 });
