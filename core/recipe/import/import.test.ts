@@ -62,7 +62,8 @@ describe('a key of verl', () => {
         ]),
       );
     }
-    expect(outcomeOf('reward.reward_manager.name=remote')).toMatchObject({ outcome: 'same', written: 'remote' });
+    for (const name of ['remote', 'batch'])
+      expect(outcomeOf(`reward.reward_manager.name=${name}`)).toMatchObject({ outcome: 'same', written: name });
   });
 
   it('that petrel has loses its wrapper', () => {

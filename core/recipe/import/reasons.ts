@@ -20,7 +20,7 @@ export const REASONS = {
   rewardModel:
     'It configures the server of a reward model or its engine. petrel’s reward model scores in the process that trains; a generative one is asked over HTTP: reward.endpoint.',
   rewardManager:
-    'It selects how verl batches and shapes rewards. Other managers than naive, prime, dapo, gdpo, rate_limited and remote are not built yet.',
+    'It names a reward manager of the script’s own. petrel has naive, batch, prime, dapo, gdpo, rate_limited and remote, and scorers of your own.',
   algorithm: 'The algorithm, or this detail of it, is not built yet.',
   trackers: 'It is for scores from before the run. petrel’s trackers of prompts begin at one half.',
   distillation: 'A teacher has no server of its own: it is loaded beside the policy.',
