@@ -4,7 +4,7 @@
  */
 import type { LogPosition } from '../infra/store/run-log.ts';
 import { cursorAfter } from '../core/rl/draws.ts';
-import { endpointSettings, rewardComponentsOf } from '../core/recipe/index.ts';
+import { endpointSettings, rewardComponentsOf, scoresLists } from '../core/recipe/index.ts';
 import { scorerSettings } from '../core/recipe/scorer-settings.ts';
 import { anyProfile } from '../core/records/profile-ids.ts';
 import type { NumericProfile } from '../core/records/schema.ts';
@@ -30,7 +30,7 @@ export function rolloutJobs(
     purpose === 'train' ? context.draws(cursorOfWave(context, at.counters.cursor, wave)) : validationDraws(context);
   const perJob = promptsPerJob(recipe, purpose);
   const dataset = purpose === 'train' ? inputs.train : (inputs.validation ?? inputs.train);
-  const scoring = scoringOf(context, purpose, dataset);
+  const ahead = aheadOf(context, purpose, dataset);
   const jobs: JobRequest<'rollout'>[] = [];
   for (let start = 0; start < draws.length; start += perJob) {
     jobs.push({
@@ -53,7 +53,7 @@ export function rolloutJobs(
         stopStrings: recipe.rollout.stop,
         seed: seedOf(recipe, purpose),
       },
-      scoring,
+      ...ahead,
     });
   }
   return jobs;
@@ -81,7 +81,7 @@ export function baselineJob(context: RunContext, job: JobRequest<'rollout'>): Jo
     sampling: samplingSettings(recipe, purpose),
     samplesPerDraw: samplesPerDraw(recipe, purpose),
   } as const;
-  return { ...job, input, scoring: scoringOf(context, purpose, input.dataset) };
+  return { ...job, input, ...aheadOf(context, purpose, input.dataset) };
 }
 
 /** `rollout`: the job that was run, and the id by which it was. */
@@ -103,6 +103,15 @@ export function rewardJob(
   };
 }
 
+/** What is scored in lists waits for the last response to its prompt, so it is not scored ahead. */
+function aheadOf(
+  context: RunContext,
+  purpose: RolloutPurpose,
+  dataset: Digest,
+): Pick<JobRequest<'rollout'>, 'scoring'> {
+  return scoresLists(context.recipe) ? {} : { scoring: scoringOf(context, purpose, dataset) };
+}
+
 function scoringOf({ recipe, inputs }: RunContext, purpose: RolloutPurpose, dataset: Digest): ScoringSettings {
   const components = rewardComponentsOf(recipe);
   const endpoint = endpointSettings(recipe);
@@ -115,6 +124,7 @@ function scoringOf({ recipe, inputs }: RunContext, purpose: RolloutPurpose, data
     memoryMb: recipe.reward.memory_limit_mb,
     concurrency: recipe.reward.num_workers,
     ...(recipe.reward.sandbox ? { sandbox: true } : {}),
+    ...(scoresLists(recipe) ? { lists: true } : {}),
     deterministic: recipe.deterministic === true,
     ...(endpoint && { endpoint }),
     ...(purpose === 'train' && components.length > 0 && { components }),

@@ -14,6 +14,20 @@ export function toScored(value: unknown): Scored {
   return { score: toNumber(value), columns: {} };
 }
 
+/** As `toScored`, of a list with one value for each of `samples` responses. */
+export function toScoredList(value: unknown, samples: number): Scored[] {
+  if (!Array.isArray(value)) throw new Error(`a scorer of lists must give a list, got ${describe(value)}`);
+  if (value.length !== samples)
+    throw new Error(`a scorer of lists got ${samples} responses and gave ${value.length} scores`);
+  return value.map((one, i) => {
+    try {
+      return toScored(one);
+    } catch (error) {
+      throw new Error(`of response ${i}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  });
+}
+
 function toNumber(value: unknown): number {
   if (typeof value === 'boolean') return Number(value);
   if (typeof value === 'number' && Number.isFinite(value)) return value;

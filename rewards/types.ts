@@ -37,6 +37,12 @@ export interface CallLimits {
   readonly memoryMb: number;
 }
 
+/** A user's scorer of lists (`reward.reward_manager.name: batch`): one returned value for each input. */
+export type ListScorer = (
+  inputs: readonly ScorerInput[],
+  settings: ScorerSettings,
+) => readonly ScorerReturn[] | Promise<readonly ScorerReturn[]>;
+
 /** A scorer. Throws when it cannot score. Built-in ones get the limits; one that may take long ends by itself in time. */
 export type Scorer = (
   input: ScorerInput,

@@ -10,7 +10,7 @@ import { InvalidInputError, PetrelError } from '../../core/errors.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
 import { showNumber } from '../../core/quantities.ts';
 import { shownModule } from '../../core/scorer-hint.ts';
-import { rewardComponentsOf, scorerSettings, type Recipe } from '../../core/recipe/index.ts';
+import { rewardComponentsOf, scorerSettings, scoresLists, type Recipe } from '../../core/recipe/index.ts';
 import type { Row } from '../../models/dataset.ts';
 import { hasNumber, withComponents } from '../../rewards/components.ts';
 import { scorerPackages } from '../../rewards/host/scorer-packages.ts';
@@ -51,6 +51,7 @@ export const scorerCheck: Check = {
         type: 'module',
         path,
         exportName: custom.name,
+        lists: scoresLists(recipe),
         shownAs: shownModule(whole.fileName),
         sandbox: recipe.reward.sandbox,
         ...(whole.files.size > 0 && { folder: copy }),

@@ -123,6 +123,16 @@ describe('runIssues', () => {
   });
 });
 
+describe('the reward manager batch', () => {
+  it('is for a user’s own scorer, which takes lists', () => {
+    const made = (reward: object) => recipe({ reward: { reward_manager: { name: 'batch' }, ...reward } });
+    expect(runIssues(made({ custom_reward_function: { path: 's.ts' } }))).toEqual([]);
+    expect(runIssues(made({ scorer: 'gsm8k' }))).toMatchObject([
+      { path: 'reward.reward_manager.name', expected: 'naive, or reward.custom_reward_function.path' },
+    ]);
+  });
+});
+
 describe('reward.sandbox', () => {
   const paths = (reward: object) => runIssues(recipe({ reward })).map(({ path }) => path);
 

@@ -36,14 +36,17 @@ export const tracksPrompts = ({ kind, algorithm }: Recipe): boolean =>
   kind === 'rl' && needsOfEstimator(algorithm.adv_estimator).includes('promptValues');
 
 /**
- * How scores become rewards in a run: `reward.reward_manager.name`, or what its estimator needs. The managers that say where
- * and how often scorers run leave the score as it is.
+ * How scores become rewards in a run: `reward.reward_manager.name`, or what its estimator needs. The managers that say where,
+ * how often and with what scorers are called leave the score as it is.
  */
 export function rewardManagerOf({ reward, algorithm }: Recipe): 'naive' | 'dapo' | 'gdpo' {
   const { name } = reward.reward_manager;
-  if (name === 'prime' || name === 'rate_limited' || name === 'remote') return 'naive';
+  if (name === 'batch' || name === 'prime' || name === 'rate_limited' || name === 'remote') return 'naive';
   return name ?? (algorithm.adv_estimator === 'gdpo' ? 'gdpo' : 'naive');
 }
+
+/** Does a call of the user's scorer get all responses to a prompt? */
+export const scoresLists = ({ reward }: Recipe): boolean => reward.reward_manager.name === 'batch';
 
 /** Names of the scores that every result of the scorer must have. */
 export const rewardComponentsOf = (recipe: Recipe): readonly string[] =>

@@ -15,6 +15,7 @@ export {
   readsReference,
   readsValues,
   rewardComponentsOf,
+  scoresLists,
   rewardManagerOf,
   teacherOf,
   tracksPrompts,

@@ -45,8 +45,8 @@ const sandboxSection = section(
 );
 
 const managerSection = section('How scores become rewards.', {
-  name: key(z.enum(['naive', 'prime', 'dapo', 'gdpo', 'rate_limited', 'remote']).nullable(), null, {
-    doc: 'naive: the score is the reward; prime: naive, as scorers always work in parallel and with a time limit; dapo: with the penalty of reward.overlong_buffer; gdpo: several scores by name, algorithm.gdpo_reward_keys; rate_limited: naive, and without reward.endpoint.url its limits hold for calls of the scorer; remote: naive, because scorers always have processes of their own. null: gdpo for the estimator gdpo, otherwise naive.',
+  name: key(z.enum(['naive', 'batch', 'prime', 'dapo', 'gdpo', 'rate_limited', 'remote']).nullable(), null, {
+    doc: 'naive: the score is the reward; batch: naive, and a call of your scorer gets lists, with all responses to a prompt; prime: naive, as scorers always work in parallel and with a time limit; dapo: with the penalty of reward.overlong_buffer; gdpo: several scores by name, algorithm.gdpo_reward_keys; rate_limited: naive, and without reward.endpoint.url its limits hold for calls of the scorer; remote: naive, because scorers always have processes of their own. null: gdpo for the estimator gdpo, otherwise naive.',
     change: 'ask',
   }),
 });

@@ -26,6 +26,7 @@ export function assertRunnable(recipe: Recipe): void {
 function contradictions(recipe: Recipe): RecipeIssue[] {
   const checks = [
     scorerIssues,
+    listIssues,
     sandboxIssues,
     endpointIssues,
     poolIssues,
@@ -57,6 +58,19 @@ function scorerIssues(recipe: Recipe): RecipeIssue[] {
       expected: 'true',
       received: 'false',
       hint: 'set it to true, or write deterministic: replay',
+    },
+  ];
+}
+
+function listIssues({ kind, reward }: Recipe): RecipeIssue[] {
+  const { name } = reward.reward_manager;
+  if (!samplesResponses(kind) || name !== 'batch' || reward.custom_reward_function.path !== null) return [];
+  return [
+    {
+      path: 'reward.reward_manager.name',
+      message: 'batch passes lists to a scorer of your own; built-in scorers take one response',
+      expected: 'naive, or reward.custom_reward_function.path',
+      received: 'batch',
     },
   ];
 }

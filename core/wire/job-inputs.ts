@@ -158,6 +158,7 @@ const scoring = z.object({
   memoryMb: some,
   concurrency: some,
   sandbox: z.literal(true).optional(),
+  lists: z.literal(true).optional(),
   deterministic: z.boolean(),
   endpoint: endpoint.optional(),
   components: z.array(z.string()).optional(),

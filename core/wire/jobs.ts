@@ -107,6 +107,8 @@ export interface ScoringSettings {
   readonly concurrency: number;
   /** The user's scorer runs in a sandbox. */
   readonly sandbox?: true;
+  /** A call of the user's scorer gets all responses to a prompt, as lists. Absent: one response. */
+  readonly lists?: true;
   /** Only the sample decides its score, so a timeout of the scorer does not count as a failed sample. */
   readonly deterministic: boolean;
   /** What the scorer asks, or how often it may be called. Absent: no endpoint and no limits. */

@@ -45,14 +45,21 @@ def limit_memory(megabytes):
     resource.setrlimit(resource.RLIMIT_DATA, (limit, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
-def call(function, settings, given):
-    value = function(
-        data_source=given.get("dataSource"),
-        solution_str=given.get("solutionStr"),
-        ground_truth=given.get("groundTruth"),
-        extra_info=given.get("extraInfo"),
-        **settings,
-    )
+# The keywords of verl's signature, and what a sample calls them. A scorer of lists gets them in the plural.
+KEYWORDS = {
+    "data_source": "dataSource",
+    "solution_str": "solutionStr",
+    "ground_truth": "groundTruth",
+    "extra_info": "extraInfo",
+}
+
+
+def call(function, settings, request):
+    if request["type"] == "score":
+        given = {keyword: request["input"].get(name) for keyword, name in KEYWORDS.items()}
+    else:
+        given = {keyword + "s": [one.get(name) for one in request["inputs"]] for keyword, name in KEYWORDS.items()}
+    value = function(**given, **settings)
     return asyncio.run(value) if inspect.isawaitable(value) else value
 
 
@@ -93,6 +100,23 @@ def to_scored(value):
     return to_number(value), {}
 
 
+def to_scored_list(value, samples):
+    if not isinstance(value, (str, bytes, dict)) and hasattr(value, "tolist"):
+        value = value.tolist()
+    if not isinstance(value, (list, tuple)):
+        raise ValueError(f"a scorer of lists must give a list, got {value!r:.80}")
+    if len(value) != samples:
+        raise ValueError(f"a scorer of lists got {samples} responses and gave {len(value)} scores")
+    results = []
+    for place, one in enumerate(value):
+        try:
+            number, columns = to_scored(one)
+        except Exception as error:
+            raise ValueError(f"of response {place}: {error}") from error
+        results.append({"score": number, "columns": columns})
+    return results
+
+
 def describe(error, path):
     """The error with its place: the innermost line of the user's module, else of what it called."""
     if isinstance(error, SyntaxError) and error.filename is not None:
@@ -105,12 +129,14 @@ def describe(error, path):
 
 def score(function, settings, path, request):
     try:
-        value = call(function, settings, request["input"])
+        value = call(function, settings, request)
     except MemoryError:
         return {"type": "failed", "code": "memory", "reason": "the memory limit was reached"}
     except Exception as error:
         return {"type": "failed", "code": "threw", "reason": describe(error, path)}
     try:
+        if request["type"] == "scoreAll":
+            return {"type": "results", "results": to_scored_list(value, len(request["inputs"]))}
         number, columns = to_scored(value)
     except Exception as error:
         return {"type": "failed", "code": "bad-result", "reason": str(error)}
@@ -128,7 +154,7 @@ def main():
     function, settings, path = None, {}, None
     for line in iter(requests.readline, ""):
         request = json.loads(line)
-        if request["type"] == "score":
+        if request["type"] != "load":
             reply({"id": request["id"], **score(function, settings, path, request)})
             continue
         try:

@@ -6,9 +6,9 @@ import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import { errorText } from './error-text.ts';
 import { functionScorer, scorerByName, scorerNameFor } from '../registry.ts';
-import { toScored } from '../result.ts';
-import type { Scorer, ScorerInput, ScorerSettings } from '../types.ts';
-import { MARK_VARIABLE, type Reply, type Request } from './protocol.ts';
+import { toScored, toScoredList } from '../result.ts';
+import type { ListScorer, Scorer, ScorerSettings } from '../types.ts';
+import { MARK_VARIABLE, type Reply, type Request, type ScoreCall } from './protocol.ts';
 
 type Load = Extract<Request, { type: 'load' }>;
 type BuiltinLoad = Extract<Load, { builtin: string | null }>;
@@ -28,7 +28,7 @@ async function main(): Promise<void> {
   let module: string | undefined;
   for await (const line of createInterface({ input: process.stdin })) {
     const request = JSON.parse(line) as Request;
-    if (request.type === 'score') await scoreOne(request.id, request.input, scorer, settings, module);
+    if (request.type !== 'load') await score(request, { scorer, settings, module });
     else {
       module = 'module' in request ? request.module : undefined;
       settings = request.settings;
@@ -71,22 +71,26 @@ async function importScorer(path: string, name: string): Promise<Scorer> {
   return found as Scorer;
 }
 
-async function scoreOne(
-  id: number,
-  input: ScorerInput,
-  scorer: Scorer | undefined,
-  settings: ScorerSettings,
-  module: string | undefined,
-): Promise<void> {
+interface Loaded {
+  readonly scorer: Scorer | undefined;
+  readonly settings: ScorerSettings;
+  readonly module: string | undefined;
+}
+
+async function score(call: ScoreCall & { readonly id: number }, { scorer, settings, module }: Loaded): Promise<void> {
+  const { id } = call;
   let returned: unknown;
   try {
     if (scorer === undefined) throw new Error('no scorer is loaded');
-    returned = await scorer(input, settings);
+    returned = await (call.type === 'score'
+      ? scorer(call.input, settings)
+      : (scorer as unknown as ListScorer)(call.inputs, settings));
   } catch (error) {
     return reply({ type: 'failed', id, code: 'threw', reason: errorText(error, module) });
   }
   try {
-    reply({ type: 'result', id, ...toScored(returned) });
+    if (call.type === 'score') reply({ type: 'result', id, ...toScored(returned) });
+    else reply({ type: 'results', id, results: toScoredList(returned, call.inputs.length) });
   } catch (error) {
     reply({ type: 'failed', id, code: 'bad-result', reason: error instanceof Error ? error.message : String(error) });
   }

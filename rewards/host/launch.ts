@@ -22,6 +22,8 @@ export type ScorerSpec =
       readonly type: 'module';
       readonly path: string;
       readonly exportName: string;
+      /** A call gets all samples of `ScorerHost.score` as a list. */
+      readonly lists?: boolean | undefined;
       /** The module's name in errors: the user's own file, when `path` is a copy of it. */
       readonly shownAs?: string | undefined;
       /** Key `reward.sandbox`. */

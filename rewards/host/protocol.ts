@@ -3,7 +3,7 @@
  * line. A reply of the scorer starts with the mark from its environment; every other line was printed by the scorer's
  * own code.
  */
-import type { CallLimits, ScoreColumns, ScorerInput, ScorerSettings } from '../types.ts';
+import type { CallLimits, Scored, ScorerInput, ScorerSettings } from '../types.ts';
 
 /** Environment variable with the mark. */
 export const MARK_VARIABLE = 'PETREL_SCORER_MARK';
@@ -23,13 +23,22 @@ export type Request =
       readonly settings: ScorerSettings;
       readonly memoryMb: number;
     }
-  | { readonly type: 'score'; readonly id: number; readonly input: ScorerInput };
+  | ({ readonly id: number } & ScoreCall);
 
-/** From the scorer process: `ready` or `unloadable` once, then a `result` or `failed` for each `score`, in order. */
+/** One call of the scorer: for one sample, or for a list of them. */
+export type ScoreCall =
+  | { readonly type: 'score'; readonly input: ScorerInput }
+  | { readonly type: 'scoreAll'; readonly inputs: readonly ScorerInput[] };
+
+/**
+ * From the scorer process: `ready` or `unloadable` once, then for each call, in order, `failed` or a `result`; for a list
+ * `results`, one per sample.
+ */
 export type Reply =
   | { readonly type: 'ready' }
   | { readonly type: 'unloadable'; readonly reason: string }
-  | { readonly type: 'result'; readonly id: number; readonly score: number; readonly columns: ScoreColumns }
+  | ({ readonly type: 'result'; readonly id: number } & Scored)
+  | { readonly type: 'results'; readonly id: number; readonly results: readonly Scored[] }
   | {
       readonly type: 'failed';
       readonly id: number;
@@ -57,7 +66,9 @@ function isReply(value: unknown): value is Reply {
     case 'unloadable':
       return typeof reply['reason'] === 'string';
     case 'result':
-      return typeof reply['id'] === 'number' && Number.isFinite(reply['score']) && typeof reply['columns'] === 'object';
+      return typeof reply['id'] === 'number' && isScored(reply);
+    case 'results':
+      return typeof reply['id'] === 'number' && Array.isArray(reply['results']) && reply['results'].every(isScored);
     case 'failed':
       return (
         typeof reply['id'] === 'number' && typeof reply['code'] === 'string' && typeof reply['reason'] === 'string'
@@ -65,4 +76,10 @@ function isReply(value: unknown): value is Reply {
     default:
       return false;
   }
+}
+
+function isScored(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const { score, columns } = value as Record<string, unknown>;
+  return Number.isFinite(score) && typeof columns === 'object' && columns !== null;
 }

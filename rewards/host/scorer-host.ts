@@ -7,11 +7,11 @@
  */
 import { RetryableError } from '../../core/errors.ts';
 import type { ScorerInput } from '../types.ts';
-import type { ScoreOptions, ScoreOutcome, ScorerHost, ScorerLimits } from './host-types.ts';
+import type { ScoreFailure, ScoreOptions, ScoreOutcome, ScorerHost, ScorerLimits } from './host-types.ts';
 import { launchOf, type Launch, type ScorerSpec } from './launch.ts';
 import { prepareScorer } from './prepare-scorer.ts';
 import { RoutedHost } from './routed-host.ts';
-import type { Reply } from './protocol.ts';
+import type { Reply, ScoreCall } from './protocol.ts';
 import { ScorerProcess, type Death, type OnPrint, type ProcessLimits } from './scorer-process.ts';
 
 export type { ScorerSpec } from './launch.ts';
@@ -22,7 +22,8 @@ export type { ScoreFailure, ScoreOptions, ScoreOutcome, ScorerHost, ScorerLimits
  * the packages of a built-in scorer in Python, or a sandbox.
  */
 export function createScorerHost(spec: ScorerSpec, limits: ScorerLimits): ScorerHost {
-  const pool = (one: ScorerSpec) => new Pool(launchOf(one, limits), { loadTimeoutMs: 60_000, ...definedOnly(limits) });
+  const pool = (one: ScorerSpec) =>
+    new Pool(launchOf(one, limits), { loadTimeoutMs: 60_000, ...definedOnly(limits) }, callsOf(one));
   return spec.type === 'builtin' && (spec.name ?? null) === null
     ? new RoutedHost(
         (name) => pool({ ...spec, name }),
@@ -31,11 +32,22 @@ export function createScorerHost(spec: ScorerSpec, limits: ScorerLimits): Scorer
     : pool(spec);
 }
 
+/** The calls that score these samples. */
+type Calls = (inputs: readonly ScorerInput[]) => ScoreCall[];
+
+function callsOf(spec: ScorerSpec): Calls {
+  return spec.type === 'module' && spec.lists === true
+    ? (inputs) => (inputs.length === 0 ? [] : [{ type: 'scoreAll', inputs }])
+    : (inputs) => inputs.map((input) => ({ type: 'score', input }));
+}
+
 interface Job {
-  readonly input: ScorerInput;
+  readonly call: ScoreCall;
+  /** Of its first sample. */
   readonly index: number;
   readonly options: ScoreOptions;
-  readonly resolve: (outcome: ScoreOutcome) => void;
+  /** One outcome per sample of the call. */
+  readonly resolve: (outcomes: ScoreOutcome[]) => void;
   readonly reject: (error: unknown) => void;
   /** The process that works on it now. */
   scorer?: ScorerProcess;
@@ -47,6 +59,7 @@ type PoolLimits = ProcessLimits & { readonly concurrency: number };
 class Pool implements ScorerHost {
   readonly #launch: Launch;
   readonly #limits: PoolLimits;
+  readonly #calls: Calls;
   readonly #queue: Job[] = [];
   readonly #idle: ScorerProcess[] = [];
   readonly #all = new Set<ScorerProcess>();
@@ -55,9 +68,10 @@ class Pool implements ScorerHost {
   #closed = false;
   #nextId = 1;
 
-  constructor(launch: Launch, limits: PoolLimits) {
+  constructor(launch: Launch, limits: PoolLimits, calls: Calls) {
     this.#launch = launch;
     this.#limits = limits;
+    this.#calls = calls;
   }
 
   async ready(): Promise<void> {
@@ -70,17 +84,18 @@ class Pool implements ScorerHost {
     const { signal } = options;
     signal?.throwIfAborted();
     const jobs: Job[] = [];
-    const outcomes = inputs.map(
-      (input, index) =>
-        new Promise<ScoreOutcome>((resolve, reject) =>
-          jobs.push({ input, index, options, resolve, reject, retried: false }),
+    const outcomes = this.#calls(inputs).map(
+      (call, index) =>
+        new Promise<ScoreOutcome[]>((resolve, reject) =>
+          jobs.push({ call, index, options, resolve, reject, retried: false }),
         ),
     );
     const giveUp = () => this.#giveUp(jobs);
     signal?.addEventListener('abort', giveUp);
     this.#queue.push(...jobs);
     this.#fill();
-    return Promise.all(outcomes).finally(() => signal?.removeEventListener('abort', giveUp));
+    const all = Promise.all(outcomes).finally(() => signal?.removeEventListener('abort', giveUp));
+    return (await all).flat();
   }
 
   async close(): Promise<void> {
@@ -121,7 +136,7 @@ class Pool implements ScorerHost {
   async #ask(scorer: ScorerProcess, job: Job): Promise<Reply | Death> {
     job.scorer = scorer;
     try {
-      return await scorer.score(this.#nextId++, job.input, printer(job, job.index));
+      return await scorer.score(this.#nextId++, job.call, printer(job, job.index));
     } finally {
       delete job.scorer;
     }
@@ -150,9 +165,15 @@ class Pool implements ScorerHost {
   #finish(job: Job, outcome: Reply | Death): void {
     if (this.#closed) return job.reject(closedError());
     if (givenUp(job)) return;
+    const samples = job.call.type === 'score' ? 1 : job.call.inputs.length;
+    const failed = (code: ScoreFailure, reason: string) =>
+      job.resolve(Array.from({ length: samples }, () => ({ ok: false, code, reason })));
     switch (outcome.type) {
       case 'result':
-        return job.resolve({ ok: true, score: outcome.score, columns: outcome.columns });
+        return job.resolve([{ ok: true, score: outcome.score, columns: outcome.columns }]);
+      case 'results':
+        if (outcome.results.length !== samples) return failed('bad-result', 'it answered for another list');
+        return job.resolve(outcome.results.map(({ score, columns }) => ({ ok: true, score, columns })));
       case 'failed':
       case 'died':
         if (!job.retried && (outcome.code === 'memory' || outcome.code === 'crashed')) {
@@ -160,9 +181,9 @@ class Pool implements ScorerHost {
           this.#queue.unshift(job);
           return;
         }
-        return job.resolve({ ok: false, code: outcome.code, reason: outcome.reason });
+        return failed(outcome.code, outcome.reason);
       default:
-        return job.resolve({ ok: false, code: 'crashed', reason: `unexpected reply ${outcome.type}` });
+        return failed('crashed', `unexpected reply ${outcome.type}`);
     }
   }
 

@@ -3,13 +3,14 @@
  * its children.
  */
 import { randomBytes } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { InvalidInputError } from '../../core/errors.ts';
-import type { ScorerInput } from '../types.ts';
+import type { Scored } from '../types.ts';
 import { scorerEnvironment } from './environment.ts';
 import type { Launch } from './launch.ts';
 import type { Desk } from './host-types.ts';
 import { LineSplitter } from './lines.ts';
-import { MARK_VARIABLE, parseReply, type Reply, type Request } from './protocol.ts';
+import { MARK_VARIABLE, parseReply, type Reply, type Request, type ScoreCall } from './protocol.ts';
 import { ReapedProgram, type TreeUsage } from './reaper.ts';
 import { TimeLimit } from './time-limit.ts';
 import { wordsOf } from './words.ts';
@@ -109,12 +110,12 @@ export class ScorerProcess {
     this.#program.stderr.on('data', (chunk: Buffer) => stderr.push(chunk));
   }
 
-  /** The reply to one sample, or how the process died. Never rejects. */
-  async score(id: number, input: ScorerInput, onPrint: OnPrint): Promise<Reply | Death> {
+  /** The reply to one call, or how the process died. Never rejects. */
+  async score(id: number, call: ScoreCall, onPrint: OnPrint): Promise<Reply | Death> {
     this.#onPrint = onPrint;
     const watch = setInterval(() => void this.#checkMemory(), memoryCheckMs);
     const tooLong = `no score within ${this.#limits.timeoutMs / 1000} s`;
-    return this.#ask({ type: 'score', id, input }, this.#limits.timeoutMs, tooLong).finally(() => clearInterval(watch));
+    return this.#ask({ id, ...call }, this.#limits.timeoutMs, tooLong).finally(() => clearInterval(watch));
   }
 
   get dead(): boolean {
@@ -135,6 +136,8 @@ export class ScorerProcess {
     try {
       const outcome = await answered;
       if (outcome.type === 'died') await this.#exited;
+      // What it printed to stderr before its reply is readable, but perhaps not yet read.
+      else await nextTurn();
       return outcome;
     } finally {
       limit.end();
@@ -183,12 +186,16 @@ export class ScorerProcess {
 
   #cleaned(reply: Reply): Reply {
     if ('reason' in reply) return { ...reply, reason: this.#clean(reply.reason) };
-    if (reply.type !== 'result') return reply;
-    const columns = Object.entries(reply.columns).map(([name, value]) => [
+    if (reply.type === 'results') return { ...reply, results: reply.results.map((one) => this.#cleanedColumns(one)) };
+    return reply.type === 'result' ? this.#cleanedColumns(reply) : reply;
+  }
+
+  #cleanedColumns<T extends Scored>(scored: T): T {
+    const columns = Object.entries(scored.columns).map(([name, value]) => [
       this.#clean(name),
       typeof value === 'string' ? this.#clean(value) : value,
     ]);
-    return { ...reply, columns: Object.fromEntries(columns) };
+    return { ...scored, columns: Object.fromEntries(columns) };
   }
 }
 

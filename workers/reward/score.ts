@@ -99,6 +99,7 @@ export class RewardRole {
         trajectories,
         samples,
         signal,
+        lists: input.lists,
         print: (line) => prints.print(line),
         ...(keys !== undefined && { ahead: (b) => this.ahead.take(keyOf(b)) }),
       });
@@ -228,9 +229,10 @@ export class RewardRole {
     if (scorer.type === 'builtin') return createScorerHost({ type: 'builtin', name: scorer.name, ...detail }, limits);
     const files = await this.#files(store, runId, scorer);
     const { exportName } = scorer;
+    const { lists } = input;
     const shownAs = shownModule(scorer.fileName);
     const sandbox = input.sandbox === true;
-    return createScorerHost({ type: 'module', ...files, exportName, shownAs, sandbox, ...detail }, limits);
+    return createScorerHost({ type: 'module', ...files, exportName, lists, shownAs, sandbox, ...detail }, limits);
   }
 
   /** A user's module with its other files and packages, from the store: the run's own copy, independent of the original. */
@@ -260,7 +262,7 @@ const oneFile: ScorerFiles = { files: new Map() };
 /** Calls with the same id share a host. */
 function hostId(
   runId: string,
-  { scorer, settings, timeoutMs, memoryMb, concurrency, sandbox, endpoint }: ScoringSettings,
+  { scorer, settings, timeoutMs, memoryMb, concurrency, sandbox, lists, endpoint }: ScoringSettings,
 ): string {
-  return JSON.stringify([runId, scorer, settings, timeoutMs, memoryMb, concurrency, sandbox, endpoint]);
+  return JSON.stringify([runId, scorer, settings, timeoutMs, memoryMb, concurrency, sandbox, lists, endpoint]);
 }

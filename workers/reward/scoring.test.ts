@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Dataset } from '../../models/dataset-rows.ts';
 import type { BatchTokenizer } from '../../models/tokenizer.ts';
-import { singleTurn } from '../../models/trajectories.ts';
+import { singleTurn, stopReasons } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
 import type { ScoreOutcome, ScorerHost } from '../../rewards/host/scorer-host.ts';
 import { inputsOf, scorerRows, Scoring } from './scoring.ts';
@@ -45,6 +45,44 @@ describe('the input of a scorer', () => {
     await expect(scorerRows(oneRow, trajectories.row_S)).rejects.toThrow('row 1 of 1');
     const rows = new Map([[0, row]]);
     await expect(inputsOf({ trajectories, rows, tokenizer }, [0, 1])).rejects.toThrow(RangeError);
+  });
+});
+
+describe('scoring in lists', () => {
+  /** Three draws of two samples. */
+  const six: Trajectories = {
+    ...trajectories,
+    samplesPerDraw: 2,
+    draw_S: Int32Array.of(0, 0, 1, 1, 2, 2),
+    row_S: new Int32Array(6),
+    stopReason_S: Uint8Array.of(1, 1, 1, stopReasons.poison, 1, 1),
+  };
+  const samples = async (indices: readonly number[]) =>
+    indices.map((b) => ({ dataSource: '', solutionStr: String(b), groundTruth: undefined }));
+  const good: ScoreOutcome = { ok: true, score: 1, columns: {} };
+  const late: ScoreOutcome = { ok: false, code: 'timeout', reason: 'late' };
+
+  it('asks once for each prompt, without samples that have no response, and again for all of a prompt', async () => {
+    const calls: string[] = [];
+    const score: ScorerHost['score'] = async (inputs) => {
+      const call = inputs.map(({ solutionStr }) => solutionStr).join(' ');
+      calls.push(call);
+      return inputs.map(() => (call === '4 5' && calls.length <= 3 ? late : good));
+    };
+    const host: ScorerHost = { ready: async () => {}, score, close: async () => {} };
+    const scoring = new Scoring({ host, trajectories: six, samples, print: () => {}, signal: undefined, lists: true });
+    const first = await scoring.all(() => {});
+    expect(calls).toEqual(['0 1', '2', '4 5']);
+    expect(first.map(({ ok }) => ok)).toEqual([true, true, true, false, false, false]);
+    expect((await scoring.withoutAccidents(first, '')).map(({ ok }) => ok)).toEqual([
+      true,
+      true,
+      true,
+      false,
+      true,
+      true,
+    ]);
+    expect(calls.slice(3)).toEqual(['4 5']);
   });
 });
 

@@ -30,6 +30,8 @@ export interface ScoringParts {
   readonly ahead?: (b: number) => Promise<ScoreOutcome | undefined> | undefined;
   /** Kills the scorers that work for this job. */
   readonly signal: AbortSignal | undefined;
+  /** The host scores all responses to a prompt in one call. */
+  readonly lists?: boolean | undefined;
 }
 
 export class Scoring {
@@ -49,25 +51,32 @@ export class Scoring {
   async all(progress: (done: number) => void): Promise<ScoreOutcome[]> {
     const total = this.#parts.trajectories.row_S.length;
     const scored: ScoreOutcome[] = [];
-    for (let start = 0; start < total; start += chunk) {
-      const size = Math.min(chunk, total - start);
-      scored.push(...(await this.#scoreRest(Array.from({ length: size }, (_, i) => start + i))));
+    const perCall = this.#samplesPerCall;
+    for (const indices of slices(total, perCall * Math.ceil(chunk / perCall))) {
+      scored.push(...(await this.#scoreRest(indices)));
       progress(scored.length);
       await nextTurn();
     }
     return scored;
   }
 
+  get #samplesPerCall(): number {
+    const { lists, trajectories } = this.#parts;
+    return lists === true ? trajectories.samplesPerDraw : 1;
+  }
+
   /**
-   * Scores samples again, alone, whose failure may be an accident. A deterministic run never trains on an accident's
+   * Scores samples again, one call after the other, whose failure may be an accident. A deterministic run never trains on an accident's
    * outcome. @throws PauseError `ScorerAccident` when it happens again.
    */
   async withoutAccidents(outcomes: readonly ScoreOutcome[], fixHint: string): Promise<ScoreOutcome[]> {
     const settled: ScoreOutcome[] = [];
-    for (const [b, first] of outcomes.entries()) {
-      const outcome = isAccident(first) ? at(await this.#score([b]), 0) : first;
-      if (isAccident(outcome)) throw accident(b, outcome, fixHint);
-      settled.push(outcome);
+    for (const indices of slices(outcomes.length, this.#samplesPerCall)) {
+      const first = indices.map((b) => at(outcomes, b));
+      const second = first.some(isAccident) ? await this.#score(indices) : first;
+      for (const [i, outcome] of second.entries())
+        if (isAccident(outcome)) throw accident(at(indices, i), outcome, fixHint);
+      settled.push(...second);
     }
     return settled;
   }
@@ -94,9 +103,22 @@ export class Scoring {
   async #score(indices: readonly number[]): Promise<ScoreOutcome[]> {
     const { host, trajectories, samples } = this.#parts;
     const sampled = indices.filter((b) => trajectories.stopReason_S[b] !== stopReasons.poison);
-    const outcomes = await host.score(await samples(sampled), this.#options(sampled));
-    const byIndex = new Map(sampled.map((b, i) => [b, at(outcomes, i)]));
+    const byIndex = new Map<number, ScoreOutcome>();
+    const call = async (some: readonly number[]) => {
+      const outcomes = await host.score(await samples(some), this.#options(some));
+      for (const [i, b] of some.entries()) byIndex.set(b, at(outcomes, i));
+    };
+    await Promise.all((this.#parts.lists === true ? this.#byDraw(sampled) : [sampled]).map(call));
     return indices.map((b) => byIndex.get(b) ?? noResponse);
+  }
+
+  #byDraw(indices: readonly number[]): readonly number[][] {
+    const draws = new Map<number, number[]>();
+    for (const b of indices) {
+      const draw = Math.floor(b / this.#samplesPerCall);
+      draws.set(draw, [...(draws.get(draw) ?? []), b]);
+    }
+    return [...draws.values()];
   }
 
   #options(sampled: readonly number[]): ScoreOptions {
@@ -104,6 +126,12 @@ export class Scoring {
     const speaker = (i: number | undefined) => (i === undefined ? 'loading' : sampleName(trajectories, at(sampled, i)));
     return { signal, onPrint: (line, i) => print(`scorer, ${speaker(i)}: ${line}`) };
   }
+}
+
+/** The numbers below `total`, in order, in lists of `size`; the last may be shorter. */
+function slices(total: number, size: number): readonly number[][] {
+  const starts = Array.from({ length: Math.ceil(total / size) }, (_, k) => k * size);
+  return starts.map((start) => Array.from({ length: Math.min(size, total - start) }, (_, i) => start + i));
 }
 
 function noOutcome(b: number): never {
