@@ -5,7 +5,7 @@ import type { IncomingHttpHeaders, IncomingMessage, Server, ServerResponse } fro
 import type { AddressInfo } from 'node:net';
 
 /** The fields that tests read: of a chat, or of a sample that was posted. */
-interface SeenBody {
+export interface SeenBody {
   readonly messages: readonly { readonly content: string }[];
   readonly solution_str: string;
 }

@@ -119,7 +119,7 @@ export class EndpointClient {
         return { what: `HTTP ${status} ${this.shown(answer.text)}`.trim(), afterMs };
       }
       if (request.passes?.(status) === true) return answer;
-      throw this.#refused(request, answer);
+      throw this.refused(request.url, answer);
     } catch (error) {
       signal.throwIfAborted();
       if (permit.signal.aborted) return 'again';
@@ -130,7 +130,8 @@ export class EndpointClient {
     }
   }
 
-  #refused({ url }: EndpointRequest, { status, headers, text }: HttpAnswer): PauseError {
+  /** For a client error that somebody must look at. */
+  refused(url: string, { status, headers, text }: HttpAnswer): PauseError {
     const to = headers.location === undefined ? '' : ` to ${shownUrl(headers.location)}`;
     return new PauseError(
       'EndpointRefused',

@@ -3,7 +3,7 @@ import type { EndpointSettings } from '../../core/endpoint.ts';
 import type { Permits } from '../../core/ports/permits.ts';
 import type { ScorerInput } from '../types.ts';
 import { ChatServer, says } from './chat-server.test-support.ts';
-import type { Answering } from './chat-server.test-support.ts';
+import type { Answering, SeenBody } from './chat-server.test-support.ts';
 import { EndpointClient } from './client.ts';
 import { EndpointHost, LimitedHost } from './host.ts';
 import { probeEndpoint } from './probe.ts';
@@ -230,8 +230,31 @@ describe('a request', () => {
       .catch((error: unknown) => error);
     expect(failed).toMatchObject({ kind: 'pause', code: 'EndpointRefused', hint: expect.stringMatching(hint) });
     expect(JSON.stringify({ ...(failed as Error), text: String(failed) })).not.toContain(secret);
-    expect(server.seen).toHaveLength(1);
+    // 400 and 422 may be about one sample, so an empty one is asked about, too.
+    expect(server.seen).toHaveLength([400, 422].includes(status) ? 2 : 1);
   });
+
+  it.each([
+    ['judge', 400],
+    ['judge', 413],
+    ['remote', 422],
+  ] as const)(
+    'that is asked by %s and refuses one sample with HTTP %d fails that sample only',
+    async (scorer, status) => {
+      const good = scorer === 'judge' ? says('Score: 1') : { body: 1 };
+      const isLong = ({ messages, solution_str: response }: SeenBody) =>
+        (messages?.at(-1)?.content ?? response).includes('very long');
+      server.answering = ({ body }) => (isLong(body) ? { status, body: `too long: ${secret}` } : good);
+      const outcomes = await hostOf(scorer).score([input, { ...input, solutionStr: 'very long' }, input]);
+      expect(outcomes.map(({ ok }) => ok)).toEqual([true, false, true]);
+      expect(outcomes[1]).toMatchObject({
+        code: 'bad-result',
+        reason: expect.stringMatching(new RegExp(`^the service refused the sample: HTTP ${status} too long`)),
+      });
+      expect(JSON.stringify(outcomes)).not.toContain(secret);
+      expect(server.seen).toHaveLength(4);
+    },
+  );
 
   it.each([
     ['a page', '<html>Welcome</html>', /answered no chat completion: <html>Welcome/],

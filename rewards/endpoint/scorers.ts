@@ -7,6 +7,7 @@ import { InvalidInputError, PauseError } from '../../core/errors.ts';
 import { toScored } from '../result.ts';
 import type { Scored, ScorerInput } from '../types.ts';
 import type { EndpointClient } from './client.ts';
+import type { HttpAnswer } from './post.ts';
 import { assertInRange, messagesFor, NoScore, scoreIn, startOf } from './question.ts';
 
 export type EndpointScorer = (
@@ -29,8 +30,13 @@ async function judge(
 ): Promise<Scored> {
   const { question, model, range } = client.settings;
   if (question === undefined) throw new InvalidInputError('the scorer judge needs reward.endpoint');
-  const body = { ...question.sampling, ...(model !== undefined && { model }), messages: messagesFor(question, input) };
-  const answer = await sensible(client, chatUrl(urlOf(client)), body, chatAnswer, 'no chat completion', say, signal);
+  const bodyOf = (asked: ScorerInput) => ({
+    ...question.sampling,
+    ...(model !== undefined && { model }),
+    messages: messagesFor(question, asked),
+  });
+  const asking = { client, url: chatUrl(urlOf(client)), say, signal };
+  const answer = await sensible(asking, input, bodyOf, chatAnswer, 'no chat completion');
   if (answer.text === '') throw new NoScore(`the judge answered nothing${cutOff(answer)}`);
   try {
     const score = scoreIn(answer.text, question, range);
@@ -43,19 +49,20 @@ async function judge(
 
 async function remote(
   client: EndpointClient,
-  { dataSource, prompt, solutionStr, groundTruth, extraInfo }: ScorerInput,
+  input: ScorerInput,
   say: (line: string) => void,
   signal: AbortSignal,
 ): Promise<Scored> {
-  const body = {
+  const bodyOf = ({ dataSource, prompt, solutionStr, groundTruth, extraInfo }: ScorerInput) => ({
     data_source: dataSource,
     prompt,
     solution_str: solutionStr,
     ground_truth: groundTruth,
     extra_info: extraInfo,
-  };
+  });
   const read = (text: string) => remoteAnswer(client.clean(text));
-  const { value, text } = await sensible(client, urlOf(client), body, read, 'no JSON', say, signal);
+  const asking = { client, url: urlOf(client), say, signal };
+  const { value, text } = await sensible(asking, input, bodyOf, read, 'no JSON');
   const scored = scoredOf(value, text);
   if (client.settings.range !== undefined) assertInRange(scored.score, client.settings.range);
   return scored;
@@ -70,22 +77,51 @@ function scoredOf(value: unknown, text: string): Scored {
   }
 }
 
-/** Posts until `read` understands the answer. @throws PauseError `EndpointNonsense` when it never does. */
+interface Asking {
+  readonly client: EndpointClient;
+  readonly url: string;
+  readonly say: (line: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Posts until `read` understands the answer. @throws PauseError `EndpointNonsense` when it never does; NoScore when the
+ * service refuses this sample, and PauseError `EndpointRefused` when it would refuse any.
+ */
 async function sensible<T>(
-  client: EndpointClient,
-  url: string,
-  body: object,
+  asking: Asking,
+  input: ScorerInput,
+  bodyOf: (asked: ScorerInput) => object,
   read: (text: string) => T | undefined,
   instead: string,
-  say: (line: string) => void,
-  signal: AbortSignal,
 ): Promise<T> {
+  const { client, url } = asking;
   for (let tries = 1; ; tries++) {
-    const { text } = await client.ask({ method: 'POST', url, body: JSON.stringify(body), say }, signal);
-    const answer = read(text);
+    const posted = await post(asking, bodyOf(input));
+    if (posted.status >= 300) throw await refusal(asking, posted, bodyOf({ ...input, ...nothing }));
+    const answer = read(posted.text);
     if (answer !== undefined) return answer;
-    if (tries === nonsenseTries) throw client.nonsense(url, instead, text);
+    if (tries === nonsenseTries) throw client.nonsense(url, instead, posted.text);
   }
+}
+
+/** Statuses by which a service refuses what one request asks for: it may be too long, for example. */
+const aboutRequest: readonly number[] = [400, 413, 422];
+
+const post = ({ client, url, say, signal }: Asking, body: object): Promise<HttpAnswer> =>
+  client.ask(
+    { method: 'POST', url, body: JSON.stringify(body), say, passes: (status) => aboutRequest.includes(status) },
+    signal,
+  );
+
+/** A sample that no service refuses for itself. */
+const nothing = { prompt: '', solutionStr: '', groundTruth: '' };
+
+/** A service that takes an empty sample refuses this one only. */
+async function refusal(asking: Asking, posted: HttpAnswer, empty: object): Promise<Error> {
+  const { client, url } = asking;
+  if ((await post(asking, empty)).status >= 300) return client.refused(url, posted);
+  return new NoScore(`the service refused the sample: HTTP ${posted.status} ${client.shown(posted.text)}`.trim());
 }
 
 interface ChatAnswer {
