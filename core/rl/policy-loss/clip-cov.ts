@@ -27,10 +27,10 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
   }
   const [lowest, highest] = clipBounds(config);
   const columns = columnsOf(input);
-  const { tokens, mask_T, valid, logProb_T, oldLogProb_T, advantages_T } = columns;
+  const { tokens, mask_T, valid, logProb_T, oldLogProb_T, advantages_T, detachedLogProb_T } = columns;
   const loss_T = new Float64Array(tokens);
   const derivative_T = new Float64Array(tokens);
-  let kl = 0;
+  let [kl, advantages, logProbs] = [0, 0, 0];
   for (let t = 0; t < tokens; t++) {
     const advantage = advantages_T[t] as number;
     const logRatio = (logProb_T[t] as number) - (oldLogProb_T[t] as number);
@@ -41,9 +41,14 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     loss_T[t] = clipped ? bounded : unclipped;
     derivative_T[t] = clipped ? 0 : unclipped;
     const mask = mask_T[t] as number;
-    if (mask !== 0) kl += -logRatio * mask;
+    if (mask !== 0) {
+      kl += -logRatio * mask;
+      advantages += advantage * mask;
+      logProbs += (detachedLogProb_T[t] as number) * mask;
+    }
   }
-  const candidates = candidatesOf(columns, config, lowest, highest);
+  const means = { advantage: tokenMean(advantages, valid), logProb: tokenMean(logProbs, valid) };
+  const candidates = candidatesOf(columns, means, config);
   const count = Math.min(Math.max(Math.trunc(ratioOfTokens * valid), 1), candidates.length);
   let dropped = 0;
   for (const index of firstOfOrder(candidates.length, count, config)) {
@@ -58,27 +63,24 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
 
 /** Valid tokens, in order, that may be dropped. */
 function candidatesOf(
-  { tokens, mask_T, valid, oldLogProb_T, advantages_T, detachedLogProb_T }: LossColumns,
+  { tokens, mask_T, oldLogProb_T, advantages_T, detachedLogProb_T }: LossColumns,
+  means: { readonly advantage: number; readonly logProb: number },
   config: PolicyLossConfig,
-  lowest: number,
-  highest: number,
-): Int32Array {
+): number[] {
   const { clipCovLb = 1, clipCovUb = 5 } = config;
-  const meanAdvantage = tokenMean(maskedSum(advantages_T, mask_T), valid);
-  const meanLogProb = tokenMean(maskedSum(detachedLogProb_T, mask_T), valid);
-  const candidates = new Int32Array(tokens);
-  let count = 0;
+  const [lowest, highest] = clipBounds(config);
+  const candidates: number[] = [];
   for (let t = 0; t < tokens; t++) {
     if ((mask_T[t] as number) === 0) continue;
     const advantage = advantages_T[t] as number;
     const logProb = detachedLogProb_T[t] as number;
-    const covariance = (advantage - meanAdvantage) * (logProb - meanLogProb);
+    const covariance = (advantage - means.advantage) * (logProb - means.logProb);
     if (!(covariance > clipCovLb && covariance < clipCovUb)) continue;
     const ratio = Math.exp(logProb - (oldLogProb_T[t] as number));
     const clipped = -advantage * clamp(ratio, lowest, highest) > -advantage * ratio;
-    if (!clipped) candidates[count++] = t;
+    if (!clipped) candidates.push(t);
   }
-  return candidates.subarray(0, count);
+  return candidates;
 }
 
 function firstOfOrder(size: number, count: number, { choices, seed }: PolicyLossConfig): number[] {
@@ -86,13 +88,4 @@ function firstOfOrder(size: number, count: number, { choices, seed }: PolicyLoss
   if (order !== undefined) return Array.from({ length: count }, (_, i) => at(order, i));
   const key = needed(seed, 'clip_cov', 'seed');
   return Array.from({ length: count }, (_, i) => permute(i, size, key));
-}
-
-function maskedSum(values_T: Float64Array, mask_T: Float64Array): number {
-  let sum = 0;
-  for (let t = 0; t < values_T.length; t++) {
-    const mask = mask_T[t] as number;
-    if (mask !== 0) sum += (values_T[t] as number) * mask;
-  }
-  return sum;
 }

@@ -59,7 +59,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig, allows: Rule)
     const movedBack = advantage > 0 ? detached <= oldLogProb : detached >= oldLogProb;
     const allowed = movedBack || allows(detached, oldLogProb, advantage > 0 ? high : low);
     // Multiplied, not replaced by 0: as in the reference, a NaN outside the mask shows in the per-sequence modes.
-    const derivative = -advantage * Math.min(ratio, clipRatioC) * (allowed ? 1 : 0);
+    const derivative = -advantage * (ratio > clipRatioC ? clipRatioC : ratio) * (allowed ? 1 : 0);
     loss_T[t] = derivative * (logProb_T[t] as number);
     derivative_T[t] = derivative;
     const mask = mask_T[t] as number;

@@ -13,22 +13,21 @@ import { at } from '../../at.ts';
 import { float64 } from '../float64.ts';
 import { clampLogRatio, LOG_RATIO_LIMIT } from '../log-ratio.ts';
 import type { Numbers } from '../ragged.ts';
-import { rowSums } from '../row-sums.ts';
-import { largest, mean, rowMeans, smallest, type CorrectionColumns } from './statistics.ts';
+import { largest, mean, smallest, type CorrectionColumns } from './statistics.ts';
 
 export function driftMetrics(
   columns: CorrectionColumns,
   logProb_T: Numbers,
   rolloutLogProb_T: Numbers,
 ): Record<string, number> {
-  const train_S = rowMeans(float64(logProb_T), columns);
-  const rollout_S = rowMeans(float64(rolloutLogProb_T), columns);
+  const { sums_S, train_S, rollout_S, kl, k3, chi2 } = sumsOf(columns, float64(logProb_T), float64(rolloutLogProb_T));
   const difference_S = rollout_S.map((logProb, s) => logProb - at(train_S, s));
-  const sums_S = rowSums(columns.logRatio_T, columns.rows);
   return {
     training_ppl: mean(train_S.map((logProb) => Math.exp(-logProb))),
     training_log_ppl: -mean(train_S),
-    ...tokenDrift(columns),
+    kl,
+    k3_kl: k3,
+    chi2_token: chi2 - 1,
     rollout_ppl: mean(rollout_S.map((logProb) => Math.exp(-logProb))),
     rollout_log_ppl: -mean(rollout_S),
     log_ppl_diff: mean(difference_S),
@@ -40,20 +39,37 @@ export function driftMetrics(
   };
 }
 
-function tokenDrift({ mask_T, logRatio_T, ratio_T, valid }: CorrectionColumns) {
-  let kl = 0;
-  let k3 = 0;
-  let chi2 = 0;
-  for (let t = 0; t < logRatio_T.length; t++) {
-    const mask = mask_T[t] as number;
-    if (mask === 0) continue;
-    const logRatio = logRatio_T[t] as number;
-    const ratio = ratio_T[t] as number;
-    const unclamped = Math.abs(logRatio) <= LOG_RATIO_LIMIT ? ratio : Math.exp(logRatio);
-    kl -= logRatio * mask;
-    k3 += (unclamped - logRatio - 1) * mask;
-    chi2 += ratio * ratio * mask;
+/** In one pass: Σ l of each row, the mean log-probs of each row, and means over all valid tokens. */
+function sumsOf(
+  { rows, mask_T, counts_S, logRatio_T, ratio_T, valid }: CorrectionColumns,
+  logProb_T: Float64Array,
+  rolloutLogProb_T: Float64Array,
+) {
+  const sums_S = new Float64Array(counts_S.length);
+  const train_S = new Float64Array(counts_S.length);
+  const rollout_S = new Float64Array(counts_S.length);
+  let [kl, k3, chi2] = [0, 0, 0];
+  for (let s = 0; s < counts_S.length; s++) {
+    let [sum, train, rollout] = [0, 0, 0];
+    const end = at(rows.offsets_S1, s + 1);
+    for (let t = at(rows.offsets_S1, s); t < end; t++) {
+      const mask = mask_T[t] as number;
+      if (mask === 0) continue;
+      const logRatio = logRatio_T[t] as number;
+      const ratio = ratio_T[t] as number;
+      const unclamped = Math.abs(logRatio) <= LOG_RATIO_LIMIT ? ratio : Math.exp(logRatio);
+      kl -= logRatio * mask;
+      k3 += (unclamped - logRatio - 1) * mask;
+      chi2 += ratio * ratio * mask;
+      sum += logRatio * mask;
+      train += (logProb_T[t] as number) * mask;
+      rollout += (rolloutLogProb_T[t] as number) * mask;
+    }
+    const count = at(counts_S, s) + 1e-8;
+    sums_S[s] = sum;
+    train_S[s] = train / count;
+    rollout_S[s] = rollout / count;
   }
   const count = valid + 1e-8;
-  return { kl: kl / count, k3_kl: k3 / count, chi2_token: chi2 / count - 1 };
+  return { sums_S, train_S, rollout_S, kl: kl / count, k3: k3 / count, chi2: chi2 / count };
 }

@@ -104,8 +104,8 @@ export function weightedStatistics(
     const value = values[i] as number;
     const clamped = clamp(value, clampLow, high);
     sum += value * weight;
-    max = Math.max(max, value);
-    min = Math.min(min, value);
+    if (value > max) max = value;
+    if (value < min) min = value;
     if (value > high) above += weight;
     if (value < low) below += weight;
     clampedSum += clamped * weight;
