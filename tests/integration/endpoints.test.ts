@@ -89,6 +89,12 @@ function gate() {
 const asked = (count: number) =>
   expect.poll(() => server.seen.length, { timeout: 60_000 }).toBeGreaterThanOrEqual(count);
 
+/** A sample that one worker scores ahead while the other takes its reward job, of eight samples, is asked about twice. */
+function expectAskedAbout(samples: number): void {
+  expect(server.seen.length).toBeGreaterThanOrEqual(samples);
+  expect(server.seen.length).toBeLessThanOrEqual(samples + 8);
+}
+
 describe('the limits of a run', () => {
   it('hold for the requests of two workers together (seed 42)', async () => {
     server.answering = async (request, n) => {
@@ -103,9 +109,7 @@ describe('the limits of a run', () => {
     );
     const { writers, scores } = await scored(run);
     expect(writers.size).toBe(2);
-    // A sample that one worker scores ahead while the other takes its reward job, one of eight, is asked about twice.
-    expect(server.seen.length).toBeGreaterThanOrEqual(64);
-    expect(server.seen.length).toBeLessThanOrEqual(64 + 8);
+    expectAskedAbout(64);
     expect(scores).toHaveLength(64);
     expect(new Set(scores)).toEqual(new Set([0.25, 0.75]));
     expect(server.most).toBe(3);
@@ -122,7 +126,7 @@ describe('the limits of a run', () => {
       { everyMs: 200, timeoutMs: 200_000 },
     );
     expect(status).toBe('completed');
-    expect(server.seen).toHaveLength(16);
+    expectAskedAbout(16);
     expect(server.mostWithin(60_000)).toBe(10);
     expect((await scored(run)).scores).toHaveLength(16);
   });
@@ -210,16 +214,21 @@ describe('an endpoint', () => {
   });
 
   it('whose answers have no score fails these samples, with the start of the answer (seed 42)', async () => {
-    server.answering = (request, n) =>
-      n % 8 === 3 ? says('Hm, hard to say.') : n % 8 === 5 ? says('Score: 9') : judging(request, n);
+    // The sample decides, not the number of the request: two workers may ask about one sample.
+    server.answering = (request, n) => {
+      const text = request.body.messages.at(-1)?.content ?? '';
+      const kind = [...text].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % 3;
+      return kind === 0 ? says('Hm, hard to say.') : kind === 1 ? says('Score: 9') : judging(request, n);
+    };
     const run = await loop.start({ ...judged(), reward: { ...(judged()['reward'] as Tree), max_failed_fraction: 1 } });
     await loop.reaches(run, 'completed');
     const { scores, reasons } = await scored(run);
-    expect(scores.filter((score) => score === null)).toHaveLength(4);
-    expect(reasons.filter((reason) => reason.includes('has no score'))).toHaveLength(2);
-    expect(
-      reasons.filter((reason) => reason.includes('score 9 is outside of reward.endpoint.score_range')),
-    ).toHaveLength(2);
+    const unscored = reasons.filter((reason) => reason.includes('has no score')).length;
+    const outside = reasons.filter((reason) => reason.includes('score 9 is outside of reward.endpoint.score_range'));
+    expect(unscored).toBeGreaterThan(0);
+    expect(outside.length).toBeGreaterThan(0);
+    expect(scores).toHaveLength(16);
+    expect(scores.filter((score) => score === null)).toHaveLength(unscored + outside.length);
     expect(reasons.join()).toContain('"Hm, hard to say."');
   });
 
@@ -310,7 +319,7 @@ async def compute_score(data_source, solution_str, ground_truth, extra_info, rew
       texts.flatMap(([name, values]) => (name === 'key' ? values : [])).filter((value) => value !== 'none'),
     ).toEqual([]);
     expect(server.most).toBe(2);
-    expect(server.seen).toHaveLength(16);
+    expectAskedAbout(16);
     expect(server.seen[0]).toMatchObject({ body: { model: 'tiny' }, headers: { authorization: `Bearer ${secret}` } });
   });
 
@@ -319,7 +328,7 @@ async def compute_score(data_source, solution_str, ground_truth, extra_info, rew
     const { scores, reasons } = await scored(run);
     expect(reasons).toEqual([]);
     expect(scores.every((score) => score === 0.25 || score === 0.75)).toBe(true);
-    expect(server.seen).toHaveLength(16);
+    expectAskedAbout(16);
   });
 
   it('cannot turn an endpoint that is down into a score (seed 42)', async () => {
