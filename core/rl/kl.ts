@@ -54,7 +54,7 @@ const k3: Estimator = (difference_T, kl_T, dLogProb_T) => {
     const ratio = Math.exp(r);
     const value = ratio - r - 1;
     kl_T[t] = clamp(value, -10, 10);
-    dLogProb_T[t] = Math.abs(d) > 20 || Math.abs(value) > 10 ? 0 : 1 - ratio;
+    dLogProb_T[t] = Math.abs(d) >= 20 || Math.abs(value) >= 10 ? 0 : 1 - ratio;
   }
 };
 

@@ -14,12 +14,12 @@ export function lossRange(loss_T: Float64Array, mask_T: Float64Array): Record<st
   return { 'distillation/loss_min': min, 'distillation/loss_max': max };
 }
 
-/** Clamps to ±limit in place, on both sides because k1 can be negative. No derivative passes where the clamp acts. */
+/** Clamps to ±limit in place, on both sides because k1 can be negative. No derivative passes on the limit and beyond, as in torch. */
 export function clampLosses(loss_T: Float64Array, limit: number | undefined, derivative_T?: Float64Array): void {
   if (limit === undefined) return;
   for (let t = 0; t < loss_T.length; t++) {
     const loss = loss_T[t] as number;
-    if (Math.abs(loss) <= limit) continue;
+    if (Math.abs(loss) < limit) continue;
     loss_T[t] = clamp(loss, -limit, limit);
     if (derivative_T !== undefined) derivative_T[t] = 0;
   }

@@ -12,7 +12,7 @@ import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';
 import { permute } from '../permutation.ts';
 import { clamp } from '../clamp.ts';
-import { clipBounds } from './clip-bounds.ts';
+import { clipBounds, passedShare } from './clip-bounds.ts';
 import { columnsOf, needed, tokenMean, type LossColumns } from './columns.ts';
 import { reduceTokenLoss } from './reduce.ts';
 import { LOSS_NEEDS } from '../names.ts';
@@ -39,7 +39,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     const bounded = -advantage * clamp(ratio, lowest, highest);
     const clipped = bounded > unclipped;
     loss_T[t] = clipped ? bounded : unclipped;
-    derivative_T[t] = clipped ? 0 : unclipped;
+    derivative_T[t] = clipped ? 0 : unclipped * passedShare(ratio, lowest, highest);
     const mask = mask_T[t] as number;
     if (mask !== 0) {
       kl += -logRatio * mask;

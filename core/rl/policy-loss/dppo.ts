@@ -10,6 +10,7 @@
  * low and high are `clip_ratio_low` and `clip_ratio_high`, here divergences. C is `clip_ratio_c`: verl's code falls back to
  * 20, but its YAML always gives 3. `pg_clipfrac` is the share of tokens that are left out.
  */
+import { clamp } from '../clamp.ts';
 import { columnsOf, tokenMean } from './columns.ts';
 import { clampLogRatio } from '../log-ratio.ts';
 import { reduceTokenLoss } from './reduce.ts';
@@ -59,7 +60,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig, allows: Rule)
     const movedBack = advantage > 0 ? detached <= oldLogProb : detached >= oldLogProb;
     const allowed = movedBack || allows(detached, oldLogProb, advantage > 0 ? high : low);
     // Multiplied, not replaced by 0: as in the reference, a NaN outside the mask shows in the per-sequence modes.
-    const derivative = -advantage * (ratio > clipRatioC ? clipRatioC : ratio) * (allowed ? 1 : 0);
+    const derivative = -advantage * clamp(ratio, 0, clipRatioC) * (allowed ? 1 : 0);
     loss_T[t] = derivative * (logProb_T[t] as number);
     derivative_T[t] = derivative;
     const mask = mask_T[t] as number;

@@ -7,7 +7,7 @@
 import { at } from '../../at.ts';
 import { float64 } from '../float64.ts';
 import { requireTokens, rowCount } from '../ragged.ts';
-import { clipBounds } from './clip-bounds.ts';
+import { clipWidths, passedShare } from './clip-bounds.ts';
 import { columnsOf, tokenMean, type LossColumns } from './columns.ts';
 import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
@@ -16,8 +16,8 @@ export const geoMean: PolicyLoss = { scope: 'sequence', needs: LOSS_NEEDS.geo_me
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const { rows } = input;
-  const [lowest, highest] = clipBounds(config);
-  const [least, most] = [lowest - 1, highest - 1];
+  const [low, most] = clipWidths(config);
+  const least = -low;
   const columns = columnsOf(input);
   const isWeights_T = input.rolloutIsWeights_T === undefined ? undefined : float64(input.rolloutIsWeights_T);
   if (isWeights_T !== undefined) requireTokens('importance weights', isWeights_T, columns.tokens);
@@ -84,7 +84,7 @@ function spreadGradient(
     const advantage = advantages_T[t] as number;
     const logRatio = (logProb_T[t] as number) - (oldLogProb_T[t] as number);
     const passes = advantage !== 0 && clip(logRatio, advantage, least, most) === logRatio;
-    if (passes && (mask_T[t] as number) !== 0) dLogProb_T[t] = share;
+    if (passes && (mask_T[t] as number) !== 0) dLogProb_T[t] = share * passedShare(logRatio, least, most);
   }
 }
 

@@ -6,7 +6,7 @@
 import { clamp } from '../clamp.ts';
 import { at } from '../../at.ts';
 import { rowCount } from '../ragged.ts';
-import { clipBounds } from './clip-bounds.ts';
+import { clipBounds, passedShare } from './clip-bounds.ts';
 import { columnsOf, tokenMean, type LossColumns } from './columns.ts';
 import { reduceTokenLoss } from './reduce.ts';
 import { LOSS_NEEDS } from '../names.ts';
@@ -35,7 +35,8 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
       const bounded = -advantage * clamp(ratio, lowest, highest);
       const clipped = bounded > unclipped;
       loss_T[t] = Math.max(unclipped, bounded);
-      derivative_T[t] = clipped || !(mean + moved <= LARGEST_LOG_RATIO) ? 0 : unclipped;
+      const share = passedShare(ratio, lowest, highest);
+      derivative_T[t] = clipped || !(mean + moved < LARGEST_LOG_RATIO) ? 0 : unclipped * share;
       const mask = mask_T[t] as number;
       if (mask !== 0) {
         kl += -((logProb_T[t] as number) - (oldLogProb_T[t] as number)) * mask;

@@ -276,3 +276,29 @@ test('an unknown loss is refused with a list of the known ones', () => {
   expect(() => policyLoss('ppo')).toThrow(expect.objectContaining({ hint: expect.stringContaining('vanilla') }));
   expect(() => policyLoss('toString')).toThrow(/unknown policy loss/);
 });
+
+/** verl's own functions gave these, with torch 2.15 in double precision. */
+describe('a ratio that is exactly on a bound', () => {
+  const one = (name: 'vanilla' | 'gspo' | 'clip_cov' | 'geo_mean', [now, old, advantage]: number[], more: object) =>
+    policyLoss(name).compute(
+      { rows: raggedRows([1]), logProb_T: [now!], oldLogProb_T: [old!], advantages_T: [advantage!] },
+      { ...settings, lossAggMode: 'token-sum', ...more },
+    );
+
+  test.each(['vanilla', 'gspo', 'clip_cov'] as const)('halves the gradient of %s', (name) => {
+    expect(one(name, [-0.5, -0.5, 1], { clipRatio: 0 }).dLogProb_T[0]).toBeCloseTo(-0.5, 7);
+  });
+
+  test('halves that of geo_mean, whose token is not counted as clipped', () => {
+    const low = one('geo_mean', [-0.2, 0, -1], { clipRatio: 0.2 });
+    expect(low.dLogProb_T[0]).toBeCloseTo(0.40937, 5);
+    expect(low.metrics['actor/pg_clipfrac_lower']).toBe(0);
+    const high = one('geo_mean', [0, -0.4, 1], { clipRatioHigh: 0.4 });
+    expect(high.dLogProb_T[0]).toBeCloseTo(-0.74591, 5);
+    expect(high.metrics['actor/pg_clipfrac']).toBe(0);
+  });
+
+  test('that is the largest one of gspo has no gradient', () => {
+    expect(one('gspo', [0, -10, -1], {}).dLogProb_T[0]).toBeCloseTo(0, 12);
+  });
+});

@@ -24,7 +24,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     const temperature = advantage > 0 ? tauPos : tauNeg;
     const gate = 1 / (1 + Math.exp(-temperature * (ratio - 1)));
     loss_T[t] = (-advantage * gate * 4) / temperature;
-    derivative_T[t] = Math.abs(difference) <= LOG_RATIO_LIMIT ? -advantage * 4 * gate * (1 - gate) * ratio : 0;
+    derivative_T[t] = Math.abs(difference) < LOG_RATIO_LIMIT ? -advantage * 4 * gate * (1 - gate) * ratio : 0;
     const mask = mask_T[t] as number;
     if (mask !== 0) kl += -logRatio * mask;
   }

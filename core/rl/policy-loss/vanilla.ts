@@ -4,11 +4,11 @@
  *
  *   L = max(−A·ρ, −A·clip(ρ, 1 − low, 1 + high)), and where A < 0: L = min(L, −A·c)
  *
- * The gradient vanishes on tokens where a clip is active and where the log-ratio is beyond ±20.
+ * The gradient vanishes on tokens where a clip is active and where the log-ratio is ±20 or beyond.
  */
 import { InvalidInputError } from '../../errors.ts';
 import { clamp } from '../clamp.ts';
-import { clipBounds } from './clip-bounds.ts';
+import { clipBounds, passedShare } from './clip-bounds.ts';
 import { columnsOf, tokenMean } from './columns.ts';
 import { clampLogRatio, LOG_RATIO_LIMIT } from '../log-ratio.ts';
 import { reduceTokenLoss } from './reduce.ts';
@@ -37,7 +37,8 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     const bound = -advantage * clipRatioC;
     const dualClipped = advantage < 0 && ppo > bound;
     loss_T[t] = dualClipped ? bound : ppo;
-    derivative_T[t] = clipped || dualClipped || !(Math.abs(difference) <= LOG_RATIO_LIMIT) ? 0 : unclipped;
+    const passes = !clipped && !dualClipped && Math.abs(difference) < LOG_RATIO_LIMIT;
+    derivative_T[t] = passes ? unclipped * passedShare(ratio, lowest, highest) : 0;
     const mask = mask_T[t] as number;
     if (mask !== 0) {
       kl += -logRatio * mask;

@@ -92,6 +92,14 @@ test('weights that are all outside give an effective sample size of 0, not an er
   expect(metrics['rollout_corr/rollout_is_eff_sample_size']).toBe(0);
 });
 
+test('with one bound below 1 a weight can be above it and below its inverse', () => {
+  const options = parseRolloutCorrection({ rollout_is: 'token', rollout_is_threshold: 0.5 });
+  const rows = raggedRows([3, 3], [1, 1, 1, 1, 1, 0]);
+  const { metrics } = correctRollout(rows, [0.1, -0.1, -0.8, 0, 0.2, -0.4], [0, 0, 0, 0, 0, 0], options);
+  expect(metrics['rollout_corr/rollout_is_ratio_fraction_low']).toBeCloseTo(1, 6); // as verl's function gives it
+  expect(metrics['rollout_corr/rollout_is_ratio_fraction_high']).toBeCloseTo(0.8, 6);
+});
+
 test('nothing outside the mask matters', () => {
   const rows = raggedRows([3], [1, 0, 1]);
   const options = parseRolloutCorrection({ rollout_is: 'sequence', rollout_rs: 'seq_max_k3', rollout_rs_threshold: 5 });

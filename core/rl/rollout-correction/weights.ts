@@ -81,13 +81,12 @@ function truncate(weights_T: Float64Array, { mask_T, valid }: CorrectionColumns,
   for (let t = 0; t < weights_T.length; t++) {
     const mask = mask_T[t] as number;
     const weight = weights_T[t] as number;
+    // With one bound below 1 a weight can be both.
+    if (weight < low) below += mask;
     if (weight > upper) {
       above += mask;
       weights_T[t] = lower === undefined ? upper : 0;
-    } else if (weight < low) {
-      below += mask;
-      if (lower !== undefined) weights_T[t] = 0;
-    }
+    } else if (weight < low && lower !== undefined) weights_T[t] = 0;
   }
   return { above: above / (valid + 1e-8), below: below / (valid + 1e-8) };
 }

@@ -37,13 +37,18 @@ function total(testCase: GoldenCase): Outcome {
     ...reduced
   } = reduceActorMetrics(metrics, {
     ranks: split.length,
-    hasTotals: config.totals.globalBatchSize !== undefined,
+    hasTotals: hasTotals(config.totals),
   });
   return {
     micro_batch_losses,
     grads_averaged_over_ranks: { log_probs: logProbGradients, ...(hasEntropy ? { entropy: entropyGradients } : {}) },
     metrics: { ...reduced, ...(kl_loss === undefined ? {} : { kl_loss }) },
   };
+}
+
+/** Then a micro-batch's loss is its part of the mini-batch's, and metrics are sums. */
+function hasTotals({ dpSize = 1, ...totals }: ActorLossConfig['totals']): boolean {
+  return dpSize > 1 || Object.values(totals).some((total) => total !== undefined);
 }
 
 function configOf(testCase: GoldenCase): ActorLossConfig {
