@@ -3,8 +3,9 @@
  * process that reaches a point of an armed fault records that and then does what the fault says. tests/inject.ts arms
  * faults and acts on processes from outside.
  */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
+import { linkSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { threadId } from 'node:worker_threads';
 import { z } from 'zod';
 import { faultPoints } from './points.ts';
 import type { FaultFacts, FaultPoint } from './points.ts';
@@ -93,7 +94,7 @@ function namesIn(folder: string): string[] {
   }
 }
 
-/** False when the fault has fired already: exactly one process creates the file. */
+/** False when the fault has fired already: exactly one process makes the file, whole at once. */
 function writeDown(folder: string, fault: z.infer<typeof armedFault>, facts: FaultFacts): boolean {
   const fired: FiredFault = {
     id: fault.id,
@@ -103,12 +104,17 @@ function writeDown(folder: string, fault: z.infer<typeof armedFault>, facts: Fau
     facts,
   };
   mkdirSync(firedFolder(folder), { recursive: true });
+  const name = fault.always ? `${fault.id}.${process.pid}.${visits.get(fault.id)}` : fault.id;
+  const path = join(firedFolder(folder), `${name}.json`);
+  const draft = `${path}.${process.pid}.${threadId}`;
+  writeFileSync(draft, JSON.stringify(fired));
   try {
-    const name = fault.always ? `${fault.id}.${process.pid}.${visits.get(fault.id)}` : fault.id;
-    writeFileSync(join(firedFolder(folder), `${name}.json`), JSON.stringify(fired), { flag: 'wx' });
+    linkSync(draft, path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
     throw error;
+  } finally {
+    rmSync(draft);
   }
   writeSync(2, `fault ${fault.id}: at ${fault.point} ${JSON.stringify(facts)}, ${fault.action}\n`);
   return true;

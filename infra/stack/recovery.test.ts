@@ -17,7 +17,7 @@ import { connectNats } from '../nats/connection.ts';
 import { connectTemporalClient } from '../temporal/connection.ts';
 import { poll } from '../poll.ts';
 import { strangers } from './adoption.ts';
-import { keepStack, readStack, stopStack } from './index.ts';
+import { keepStack, logTail, readStack, stopStack } from './index.ts';
 import { identify, isAlive, waitForExit } from './process.ts';
 
 let under: StackUnderTest;
@@ -137,6 +137,22 @@ describe('the local stack, when something dies,', () => {
     expect(after && pids(after)).toEqual(pids(before));
     ending.abort();
     await keeping;
+  });
+
+  it('stays down when it is stopped while the control process starts a supervisor again', async () => {
+    const before = await under.up();
+    await kill(before);
+    const ending = new AbortController();
+    const started: string[] = [];
+    const keeping = keepStack(home, ending.signal, (line) => started.push(line));
+    expect(started).toHaveLength(1); // that supervisor boots, and has no lock yet
+    await stopStack(home);
+    ending.abort();
+    await keeping;
+    const ended = () => logTail(home, 'supervisor', 5).includes('the stack was stopped');
+    expect(await poll(ended, bounded)).toBe(true);
+    expect(strangers(home, [])).toEqual([]);
+    expect(readStack(home)).toBeUndefined();
   });
 
   it('is taken over by a new build: petrel’s processes are replaced, the servers stay', async () => {

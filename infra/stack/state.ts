@@ -80,6 +80,9 @@ const endpointsSchema = z.object({
 /** Ports and secrets, kept over restarts so that clients find the servers again. */
 export type Endpoints = Readonly<z.infer<typeof endpointsSchema>>;
 
+/** Option of the supervisor's program: it replaces a dead supervisor, and ends when the stack was stopped meanwhile. */
+export const onlyIfUp = '--only-if-up';
+
 export const stackFolder = (home: string): string => join(home, 'stack');
 export const stackFile = (home: string): string => join(stackFolder(home), 'stack.json');
 export const configFile = (home: string): string => join(stackFolder(home), 'config.json');

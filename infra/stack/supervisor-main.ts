@@ -1,8 +1,8 @@
-/** The supervisor's process: `supervisor.js <PETREL_HOME>`. Started detached by `ensureStack`. */
-import { rmSync, unwatchFile, watchFile } from 'node:fs';
+/** The supervisor's process: `supervisor.js <PETREL_HOME> [--only-if-up]`. Started detached by `ensureStack`. */
+import { existsSync, rmSync, unwatchFile, watchFile } from 'node:fs';
 import { errorToJson } from '../../core/errors.ts';
 import { tryLock } from './lock.ts';
-import { configFile, lockFolder, makeStackFolder, stackFile } from './state.ts';
+import { configFile, lockFolder, makeStackFolder, onlyIfUp, stackFile } from './state.ts';
 import { Supervisor } from './supervisor.ts';
 
 const configCheckMs = 100;
@@ -18,8 +18,13 @@ process.on('uncaughtException', (error: NodeJS.ErrnoException) => {
   if (error.code !== 'ENOSPC') process.exit(1);
 });
 
+if (wasStopped()) process.exit(0); // before it makes the folder of the stack again
 makeStackFolder(home);
 const lock = takeLock();
+if (wasStopped()) {
+  lock.release();
+  process.exit(0);
+}
 
 let supervisor: Supervisor;
 try {
@@ -68,7 +73,7 @@ function end(why: string): Promise<void> {
 
 function homeArgument(): string {
   const path = process.argv[2];
-  if (path === undefined) throw new Error('usage: supervisor.js <PETREL_HOME>');
+  if (path === undefined) throw new Error('usage: supervisor.js <PETREL_HOME> [--only-if-up]');
   return path;
 }
 
@@ -78,4 +83,11 @@ function takeLock() {
   if (taken) return taken;
   log('another supervisor serves this home');
   return process.exit(0);
+}
+
+/** Whether this process was to replace a dead supervisor, and the user has stopped the stack since. */
+function wasStopped(): boolean {
+  if (!process.argv.includes(onlyIfUp) || existsSync(stackFile(home))) return false;
+  log('the stack was stopped');
+  return true;
 }

@@ -12,7 +12,7 @@ import { identify, isAlive, signalProcess, waitForExit } from './process.ts';
 import type { ProcessIdentity } from './process.ts';
 import { isStackReady, readStack } from './read.ts';
 import { readyFileVariable } from './ready.ts';
-import { defaultPools, lockFolder, makeStackFolder, readConfig, writeConfig } from './state.ts';
+import { defaultPools, lockFolder, makeStackFolder, onlyIfUp, readConfig, writeConfig } from './state.ts';
 import type { ChildState, StackConfig, StackInfo, WorkerPool } from './state.ts';
 
 export interface EnsureStackOptions {
@@ -70,7 +70,7 @@ export async function setPools(home: string, workers: readonly WorkerPool[]): Pr
 
 /**
  * Restarts the supervisor whenever it is gone, until the signal is aborted. Every process of petrel's own in the stack
- * calls this, so the last one left can repair the stack.
+ * calls this, so the last one left can repair the stack. A stack that was stopped meanwhile stays down.
  */
 export async function keepStack(
   home: string,
@@ -78,11 +78,12 @@ export async function keepStack(
   log: (line: string) => void,
   everyMs = 1_000,
 ): Promise<void> {
+  let started: ProcessIdentity | undefined;
   while (!signal.aborted) {
     try {
-      if (!lockHolder(lockFolder(home))) {
+      if (!lockHolder(lockFolder(home)) && !(started && isAlive(started))) {
         log('the supervisor is gone; starting it again');
-        startSupervisor(home);
+        started = startSupervisor(home, [onlyIfUp]);
       }
     } catch (error) {
       log(`the supervisor could not be started: ${errorToJson(error).message}`); // a full disk: tried again
@@ -122,13 +123,13 @@ async function retireOldSupervisor(home: string): Promise<void> {
   await waitForExit(holder, readyTimeoutMs);
 }
 
-function startSupervisor(home: string): ProcessIdentity | undefined {
+function startSupervisor(home: string, options: readonly string[] = []): ProcessIdentity | undefined {
   const log = openLog(home, 'supervisor');
   try {
     const env: NodeJS.ProcessEnv = { ...process.env, PETREL_HOME: home };
     // a supervisor is not a child of another one
     for (const name of [stackVariable, childVariable, kindVariable, readyFileVariable]) delete env[name];
-    const child = spawn(process.execPath, [builtProgram('supervisor'), home], {
+    const child = spawn(process.execPath, [builtProgram('supervisor'), home, ...options], {
       env,
       // Not the folder of the command: the user may remove it while the stack runs, and then no process could be started.
       cwd: home,

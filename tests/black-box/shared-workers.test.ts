@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Injector } from '../inject.ts';
 import { PetrelUser } from './petrel.ts';
 
 /** Ends a test that would otherwise hang. */
@@ -119,8 +120,8 @@ describe('two runs on one base whose rollouts need different sizes', () => {
     const rows = 256;
     const faults = join(user.folder, 'faults');
     // The rollout worker stops at its first token, so that the jobs of both runs exist when it continues.
-    user.write('faults/armed/first.json', { id: 'first', point: 'sample.token', process: 'sample-1', action: 'stand' });
-    user.write('faults/fired/README', '');
+    const injector = new Injector(user.home, faults);
+    injector.arm({ id: 'first', point: 'sample.token', process: 'sample-1', action: 'stand' });
     const recipe = (file: string, slots: number, length: number) =>
       user.recipe(
         file,
@@ -144,12 +145,13 @@ describe('two runs on one base whose rollouts need different sizes', () => {
     const runs = await Promise.all(
       ['wide.yaml', 'long.yaml'].map((file) => start(user, file, { PETREL_FAULTS: faults })),
     );
-    const fired = join(faults, 'fired/first.json');
+    await injector.stands('first', AbortSignal.timeout(patienceMs));
     await until(
-      () => existsSync(fired) && runs.every((run) => stateOf(user, run) === 'running'),
-      () => `the first token, and runs that are ${runs.map((run) => stateOf(user, run)).join(', ')}`,
+      () => runs.every((run) => stateOf(user, run) === 'running'),
+      () => `runs that are ${runs.map((run) => stateOf(user, run)).join(', ')}`,
     );
-    process.kill(JSON.parse(readFileSync(fired, 'utf8')).pid, 'SIGCONT');
+    injector.disarmAll();
+    injector.close();
     const interrupted = async () =>
       (await Promise.all(runs.map((run) => linesOf(user, run))))
         .flat()

@@ -1,15 +1,16 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { actorOf, shardsOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { checkpointManifest, resultRecord, updateRecord, weightsManifest } from '../../core/records/schema.ts';
 import type { StatusEntry } from '../../core/records/schema.ts';
-import { armedFolder, faultsVariable, firedFolder } from '../../infra/faults/index.ts';
-import type { ArmedFault, FiredFault } from '../../infra/faults/index.ts';
+import { faultsVariable } from '../../infra/faults/index.ts';
+import type { ProcessIdentity } from '../../infra/stack/process.ts';
 import { encodeRecord, needRecord } from '../../infra/store/records.ts';
 import { runWords } from '../cli.ts';
 import { harm, keepCopy } from '../damage.ts';
+import { Injector } from '../inject.ts';
 import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
@@ -18,6 +19,7 @@ const recipe = { actor: { ppo_mini_batch_size: 2, ppo_epochs: 3 }, trainer: { to
 
 const loop = new LoopUnderTest();
 const faults = join(loop.home, 'faults');
+const injector = new Injector(loop.home, faults);
 let undisturbed: string[];
 let restore: (() => void)[] = [];
 
@@ -29,19 +31,20 @@ beforeAll(async () => {
   undisturbed = await loop.states(run);
 });
 afterEach(() => {
-  rmSync(armedFolder(faults), { recursive: true, force: true });
+  injector.disarmAll();
   restore.forEach((put) => put());
   restore = [];
 });
 afterAll(async () => {
   delete process.env[faultsVariable];
+  injector.close();
   await loop.remove();
 });
 
 /** A run that is stopped after iteration k, with its checkpoints written. */
 async function heldAt(k: number): Promise<StartedRun> {
   const run = await loop.create(recipe);
-  arm({
+  injector.arm({
     id: `at-${run.runId}`,
     point: 'decide.after',
     process: 'control',
@@ -49,9 +52,9 @@ async function heldAt(k: number): Promise<StartedRun> {
     action: 'stand',
   });
   await loop.drive(run);
-  const control = await standsAt(run, `at-${run.runId}`);
+  const control = await standsAt(`at-${run.runId}`);
   await loop.tell(run, 'pause');
-  process.kill(control.pid, 'SIGCONT');
+  injector.thaw(control);
   await loop.reaches(run, 'paused');
   expect((await run.log.head())?.position).toBe(k);
   const saved = k - (k % 2);
@@ -63,18 +66,11 @@ async function heldAt(k: number): Promise<StartedRun> {
   return run;
 }
 
-function arm(fault: ArmedFault): void {
-  mkdirSync(armedFolder(faults), { recursive: true });
-  const file = join(armedFolder(faults), fault.id);
-  writeFileSync(file, JSON.stringify(fault));
-  renameSync(file, `${file}.json`);
-}
-
-/** Resolves when a process stops at the point. */
-async function standsAt(run: StartedRun, id: string): Promise<FiredFault> {
-  const file = join(firedFolder(faults), `${id}.json`);
-  await loop.until(run, `fault ${id}`, async () => existsSync(file));
-  return JSON.parse(readFileSync(file, 'utf8')) as FiredFault;
+/** The process that has stopped at the point. */
+async function standsAt(id: string): Promise<ProcessIdentity> {
+  const { identity } = await injector.stands(id, AbortSignal.timeout(60_000));
+  if (identity === undefined) throw new Error(`the process at ${id} is gone`);
+  return identity;
 }
 
 /** Damages the object, and restores it from a copy after the test. */
@@ -142,7 +138,7 @@ describe('a damaged checkpoint (seed 42)', () => {
 describe('results that are lost before the batch is made (seed 42)', () => {
   it('are recomputed with the same bytes: trajectories, scores, a result record', async () => {
     const run = await loop.create({ ...recipe, rollout: { n: 4, max_num_seqs: 4 } });
-    arm({
+    injector.arm({
       id: `lost-${run.runId}`,
       point: 'wait.begin',
       process: 'control',
@@ -150,14 +146,14 @@ describe('results that are lost before the batch is made (seed 42)', () => {
       action: 'stand',
     });
     await loop.drive(run);
-    const { pid } = await standsAt(run, `lost-${run.runId}`);
+    const control = await standsAt(`lost-${run.runId}`);
     const made = await resultsOf(run, 2);
     hurt(keys.blob(run.runId, String(made.rollout[0]?.output['trajectories'])), 'bit flip');
     hurt(keys.blob(run.runId, String(made.rollout[1]?.output['trajectories'])), 'loss');
     hurt(keys.blob(run.runId, String(made.reward[2]?.output['scores'])), 'truncation');
     hurt(keys.result(run.runId, made.rollout[3]?.jobId ?? ''), 'bit flip');
     restore = [];
-    process.kill(pid, 'SIGCONT');
+    injector.thaw(control);
     await loop.reaches(run, 'completed');
     expect(await loop.states(run)).toEqual(undisturbed);
     await loop.until(
@@ -172,7 +168,7 @@ describe('results that are lost before the batch is made (seed 42)', () => {
 describe('a committed batch whose tensors are lost (seed 42)', () => {
   it('is recomputed, because it matches its record', async () => {
     const run = await loop.create(recipe);
-    arm({
+    injector.arm({
       id: `batch-${run.runId}`,
       point: 'wait.begin',
       process: 'control',
@@ -180,11 +176,11 @@ describe('a committed batch whose tensors are lost (seed 42)', () => {
       action: 'stand',
     });
     await loop.drive(run);
-    const { pid } = await standsAt(run, `batch-${run.runId}`);
+    const control = await standsAt(`batch-${run.runId}`);
     const pending = (await run.log.head())?.pending;
     hurt(keys.blob(run.runId, pending?.record.tensors ?? ''), 'bit flip');
     restore = [];
-    process.kill(pid, 'SIGCONT');
+    injector.thaw(control);
     await goesOnAlike(run);
     await loop.said(run, /advantage is recomputed: /);
   });
@@ -301,7 +297,7 @@ describe('weights for other processes that are damaged (seed 42)', () => {
   it('are written again by a trainer', async () => {
     await loop.up(separatePools);
     const run = await loop.create(recipe);
-    arm({
+    injector.arm({
       id: `weights-${run.runId}`,
       point: 'wait.begin',
       process: 'control',
@@ -309,12 +305,12 @@ describe('weights for other processes that are damaged (seed 42)', () => {
       action: 'stand',
     });
     await loop.drive(run);
-    const { pid } = await standsAt(run, `weights-${run.runId}`);
+    const control = await standsAt(`weights-${run.runId}`);
     const { weightsDigest } = await run.log.at(2);
     const { record } = await needRecord(loop.store, keys.weights(run.runId, weightsDigest), weightsManifest);
     hurt(keys.blob(run.runId, record.shards[0]?.blob ?? ''), 'bit flip');
     restore = [];
-    process.kill(pid, 'SIGCONT');
+    injector.thaw(control);
     await goesOnAlike(run);
     await loop.said(run, /weights is recomputed: weights [0-9a-f]{12} are damaged/);
   });

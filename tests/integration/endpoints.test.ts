@@ -161,7 +161,8 @@ export async function computeScore({ solutionStr }) {
     await loop.drive(run);
     await loop.reaches(run, 'completed');
     expect((await scored(run)).scores).toHaveLength(16);
-    expect(readFileSync(path, 'utf8')).toBe('+-'.repeat(16));
+    // never two at once; a worker that the machine held up may have scored a sample that another one scores again
+    expect(readFileSync(path, 'utf8')).toMatch(/^(\+-){16,}$/);
   });
 });
 
