@@ -28,11 +28,9 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
   }
   const rollout_T = float64(needed(input.rolloutLogProb_T, 'bypass_mode', 'rolloutLogProbs'));
   const columns = columnsOf({ ...input, oldLogProb_T: rollout_T });
-  const { offsets_S1 } = input.rows;
-  const rows = { offsets_S1, mask_T: columns.mask_T };
-  const corrected = correctRollout(rows, columns.detachedLogProb_T, rollout_T, correction);
+  const corrected = correctRollout(columns.rows, columns.detachedLogProb_T, rollout_T, correction);
   const kept: PolicyLossInput = {
-    rows: { offsets_S1, mask_T: corrected.mask_T },
+    rows: { offsets_S1: input.rows.offsets_S1, mask_T: corrected.mask_T },
     logProb_T: columns.logProb_T,
     oldLogProb_T: rollout_T,
     advantages_T: columns.advantages_T,

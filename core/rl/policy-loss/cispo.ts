@@ -14,7 +14,7 @@ export const cispo: PolicyLoss = { scope: 'token', needs: LOSS_NEEDS.cispo, comp
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const [lowest, highest] = clipBounds(config);
-  const { tokens, mask_T, valid, logProb_T, oldLogProb_T, advantages_T, detachedLogProb_T } = columnsOf(input);
+  const { tokens, rows, mask_T, valid, logProb_T, oldLogProb_T, advantages_T, detachedLogProb_T } = columnsOf(input);
   const loss_T = new Float64Array(tokens);
   const derivative_T = new Float64Array(tokens);
   let [changedTokens, kl] = [0, 0];
@@ -36,5 +36,5 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     'actor/ppo_kl': tokenMean(kl, valid),
     'actor/pg_clipfrac_lower': 0,
   };
-  return { ...reduceTokenLoss(input, config, loss_T, derivative_T), metrics };
+  return { ...reduceTokenLoss({ ...input, rows }, config, loss_T, derivative_T), metrics };
 }

@@ -58,7 +58,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     dropped += at(mask_T, t);
   }
   const metrics = { 'actor/pg_clipfrac': tokenMean(dropped, valid), 'actor/ppo_kl': tokenMean(kl, valid) };
-  return { ...reduceTokenLoss(input, config, loss_T, derivative_T), metrics };
+  return { ...reduceTokenLoss({ ...input, rows: columns.rows }, config, loss_T, derivative_T), metrics };
 }
 
 /** Valid tokens, in order, that may be dropped. */

@@ -1,12 +1,14 @@
 /** The inputs of a policy loss in the form that its loops read. */
 import { float64 } from '../float64.ts';
 import { InvalidInputError } from '../../errors.ts';
-import { requireTokens, tokenCount } from '../ragged.ts';
+import { requireTokens, tokenCount, type RaggedRows } from '../ragged.ts';
 import type { LossNeed } from '../names.ts';
 import type { PolicyLossInput } from './types.ts';
 
 export interface LossColumns {
   readonly tokens: number;
+  /** Those of the input, with the mask below, so that what follows need not convert it again. */
+  readonly rows: RaggedRows;
   readonly mask_T: Float64Array;
   /** Σ mask: what shares of tokens divide by. */
   readonly valid: number;
@@ -29,6 +31,7 @@ export function columnsOf(input: PolicyLossInput): LossColumns {
   const logProb_T = float64(input.logProb_T);
   return {
     tokens,
+    rows: { offsets_S1: input.rows.offsets_S1, mask_T },
     mask_T,
     valid: sum(mask_T),
     logProb_T,

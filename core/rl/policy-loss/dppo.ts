@@ -46,7 +46,7 @@ const binaryKlAllows: Rule = (logProb, oldLogProb, bound) => {
 };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig, allows: Rule): PolicyLossResult {
-  const { tokens, mask_T, valid, logProb_T, oldLogProb_T, advantages_T, detachedLogProb_T } = columnsOf(input);
+  const { tokens, rows, mask_T, valid, logProb_T, oldLogProb_T, advantages_T, detachedLogProb_T } = columnsOf(input);
   const { clipRatioLow: low = config.clipRatio, clipRatioHigh: high = config.clipRatio, clipRatioC } = config;
   const loss_T = new Float64Array(tokens);
   const derivative_T = new Float64Array(tokens);
@@ -75,5 +75,5 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig, allows: Rule)
     'actor/ppo_kl': tokenMean(kl, valid),
     'actor/pg_clipfrac_lower': tokenMean(truncated, valid),
   };
-  return { ...reduceTokenLoss(input, config, loss_T, derivative_T), metrics };
+  return { ...reduceTokenLoss({ ...input, rows }, config, loss_T, derivative_T), metrics };
 }

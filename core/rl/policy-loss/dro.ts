@@ -20,7 +20,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
       hint: 'set actor.policy_loss.dro_beta, for example to 0.1',
     });
   }
-  const { tokens, mask_T, valid, logProb_T, oldLogProb_T, advantages_T } = columnsOf(input);
+  const { tokens, rows, mask_T, valid, logProb_T, oldLogProb_T, advantages_T } = columnsOf(input);
   const loss_T = new Float64Array(tokens);
   const derivative_T = new Float64Array(tokens);
   let kl = 0;
@@ -34,5 +34,5 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     if (mask !== 0) kl += -logRatio * mask;
   }
   const metrics = { 'actor/ppo_kl': tokenMean(kl, valid) };
-  return { ...reduceTokenLoss(input, config, loss_T, derivative_T), metrics };
+  return { ...reduceTokenLoss({ ...input, rows }, config, loss_T, derivative_T), metrics };
 }

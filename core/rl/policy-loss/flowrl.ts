@@ -23,9 +23,8 @@ const LARGEST_WEIGHT = 10;
 export const flowrl: PolicyLoss = { scope: 'sequence', needs: LOSS_NEEDS.flowrl, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
-  const { rows } = input;
   const columns = columnsOf(input);
-  const { tokens, mask_T, logProb_T } = columns;
+  const { tokens, rows, mask_T, logProb_T } = columns;
   const ref_T = float64(needed(input.refLogProb_T, 'flowrl', 'refLogProbs'));
   requireTokens('reference log-probs', ref_T, tokens);
   const logZ_S = logZOf(input);

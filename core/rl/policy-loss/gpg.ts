@@ -10,7 +10,7 @@ import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } 
 export const gpg: PolicyLoss = { scope: 'token', needs: LOSS_NEEDS.gpg, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
-  const { tokens, logProb_T, advantages_T } = columnsOf(input);
+  const { tokens, rows, logProb_T, advantages_T } = columnsOf(input);
   const loss_T = new Float64Array(tokens);
   const derivative_T = new Float64Array(tokens);
   for (let t = 0; t < tokens; t++) {
@@ -18,5 +18,5 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     loss_T[t] = -advantage * (logProb_T[t] as number);
     derivative_T[t] = -advantage;
   }
-  return { ...reduceTokenLoss(input, config, loss_T, derivative_T), metrics: {} };
+  return { ...reduceTokenLoss({ ...input, rows }, config, loss_T, derivative_T), metrics: {} };
 }

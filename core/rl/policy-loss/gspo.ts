@@ -19,12 +19,12 @@ export const gspo: PolicyLoss = { scope: 'sequence', needs: LOSS_NEEDS.gspo, com
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const [lowest, highest] = clipBounds(config);
   const columns = columnsOf(input);
-  const { tokens, mask_T, valid, logProb_T, oldLogProb_T, advantages_T, detachedLogProb_T } = columns;
+  const { tokens, rows, mask_T, valid, logProb_T, oldLogProb_T, advantages_T, detachedLogProb_T } = columns;
   const loss_T = new Float64Array(tokens);
   const derivative_T = new Float64Array(tokens);
   let [clippedTokens, kl] = [0, 0];
-  for (let s = 0; s < rowCount(input.rows); s++) {
-    const [from, to] = [at(input.rows.offsets_S1, s), at(input.rows.offsets_S1, s + 1)];
+  for (let s = 0; s < rowCount(rows); s++) {
+    const [from, to] = [at(rows.offsets_S1, s), at(rows.offsets_S1, s + 1)];
     const mean = meanLogRatio(columns, from, to);
     const rowRatio = Math.exp(Math.min(mean, LARGEST_LOG_RATIO));
     for (let t = from; t < to; t++) {
@@ -49,7 +49,8 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     'actor/ppo_kl': tokenMean(kl, valid),
     'actor/pg_clipfrac_lower': 0,
   };
-  const reduced = reduceTokenLoss(input, { ...config, lossAggMode: 'seq-mean-token-mean' }, loss_T, derivative_T);
+  const mode = { ...config, lossAggMode: 'seq-mean-token-mean' } as const;
+  const reduced = reduceTokenLoss({ ...input, rows }, mode, loss_T, derivative_T);
   return { ...reduced, metrics };
 }
 

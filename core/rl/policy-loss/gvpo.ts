@@ -20,9 +20,8 @@ import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } 
 export const gvpo: PolicyLoss = { scope: 'group', needs: LOSS_NEEDS.gvpo, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
-  const { rows } = input;
   const beta = config.gvpoBeta ?? 0.1;
-  const { tokens, mask_T, logProb_T, oldLogProb_T, advantages_T, detachedLogProb_T } = columnsOf(input);
+  const { tokens, rows, mask_T, logProb_T, oldLogProb_T, advantages_T, detachedLogProb_T } = columnsOf(input);
   const old_S = rowSums(oldLogProb_T, rows);
   const reward_S = rowSums(logProb_T, rows).map((sum, s) => beta * (sum - at(old_S, s)));
   const detached_S = rowSums(detachedLogProb_T, rows).map((sum, s) => beta * (sum - at(old_S, s)));

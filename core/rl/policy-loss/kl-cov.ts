@@ -39,7 +39,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     derivative_T[t] = at(derivative_T, t) + ppoKlCoef * Math.sign(logRatio);
   }
   const metrics = { 'actor/ppo_kl': tokenMean(kl, valid) };
-  return { ...reduceTokenLoss(input, config, loss_T, derivative_T), metrics };
+  return { ...reduceTokenLoss({ ...input, rows: columns.rows }, config, loss_T, derivative_T), metrics };
 }
 
 /** Tokens with the largest covariances. */

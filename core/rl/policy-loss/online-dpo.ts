@@ -16,16 +16,15 @@ import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } 
 export const onlineDpo: PolicyLoss = { scope: 'group', needs: LOSS_NEEDS.online_dpo, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
-  const { rows } = input;
   const scores_S = needed(input.scores_S, 'online_dpo', 'scores');
   const groups_S = needed(input.groups_S, 'online_dpo', 'groups');
   const refLogProb_T = needed(input.refLogProb_T, 'online_dpo', 'refLogProbs');
+  const { tokens, rows, mask_T, logProb_T } = columnsOf(input);
   if (scores_S.length !== rowCount(rows) || groups_S.length !== rowCount(rows)) {
     throw new InvalidInputError(
       `online_dpo got ${scores_S.length} scores and ${groups_S.length} groups for ${rowCount(rows)} rows`,
     );
   }
-  const { tokens, mask_T, logProb_T } = columnsOf(input);
   const pairs = dpoPairs(scores_S, groups_S);
   const [policy_S, reference_S] = [rowSums(logProb_T, rows), rowSums(refLogProb_T, rows)];
   const paired = (values_S: Float64Array) => ({

@@ -11,7 +11,7 @@ import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } 
 export const sapo: PolicyLoss = { scope: 'token', needs: LOSS_NEEDS.sapo, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
-  const { tokens, mask_T, valid, logProb_T, oldLogProb_T, advantages_T } = columnsOf(input);
+  const { tokens, rows, mask_T, valid, logProb_T, oldLogProb_T, advantages_T } = columnsOf(input);
   const { tauPos = 1, tauNeg = 1.05 } = config;
   const loss_T = new Float64Array(tokens);
   const derivative_T = new Float64Array(tokens);
@@ -29,6 +29,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     if (mask !== 0) kl += -logRatio * mask;
   }
   const metrics = { 'actor/pg_clipfrac': 0, 'actor/ppo_kl': tokenMean(kl, valid), 'actor/pg_clipfrac_lower': 0 };
-  const reduced = reduceTokenLoss(input, { ...config, lossAggMode: 'seq-mean-token-mean' }, loss_T, derivative_T);
+  const mode = { ...config, lossAggMode: 'seq-mean-token-mean' } as const;
+  const reduced = reduceTokenLoss({ ...input, rows }, mode, loss_T, derivative_T);
   return { ...reduced, metrics };
 }

@@ -18,8 +18,7 @@ import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } 
 export const sppo: PolicyLoss = { scope: 'sequence', needs: LOSS_NEEDS.sppo, compute };
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
-  const { rows } = input;
-  const { tokens, mask_T, logProb_T, oldLogProb_T, advantages_T } = columnsOf(input);
+  const { tokens, rows, mask_T, logProb_T, oldLogProb_T, advantages_T } = columnsOf(input);
   const first_S = firstValidTokens(input, mask_T);
   const present = first_S.reduce((count, first) => count + (first >= 0 ? 1 : 0), 0);
   // verl's masked mean over rows.

@@ -21,7 +21,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
   const { clipRatioC } = config;
   if (!(clipRatioC > 1)) throw new InvalidInputError(`clip_ratio_c must be greater than 1, got ${clipRatioC}`);
   const [lowest, highest] = clipBounds(config);
-  const { tokens, mask_T, valid, logProb_T, oldLogProb_T, advantages_T } = columnsOf(input);
+  const { tokens, rows, mask_T, valid, logProb_T, oldLogProb_T, advantages_T } = columnsOf(input);
   const loss_T = new Float64Array(tokens);
   const derivative_T = new Float64Array(tokens);
   let [clippedTokens, dualClippedTokens, kl] = [0, 0, 0];
@@ -51,5 +51,5 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     'actor/ppo_kl': tokenMean(kl, valid),
     'actor/pg_clipfrac_lower': tokenMean(dualClippedTokens, valid),
   };
-  return { ...reduceTokenLoss(input, config, loss_T, derivative_T), metrics };
+  return { ...reduceTokenLoss({ ...input, rows }, config, loss_T, derivative_T), metrics };
 }

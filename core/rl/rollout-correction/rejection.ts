@@ -13,7 +13,6 @@
 import { at } from '../../at.ts';
 import { clampLogRatio } from '../log-ratio.ts';
 import { rowCount } from '../ragged.ts';
-import { rowSums } from '../row-sums.ts';
 import type { RejectionRule } from './options.ts';
 import {
   deviation,
@@ -35,21 +34,16 @@ export interface Rejection {
 }
 
 export function rejectTokens(columns: CorrectionColumns, rules: readonly RejectionRule[]): Rejection {
-  const tokens = columns.mask_T.length;
-  const value_T = new Float64Array(tokens);
-  const rejected_T = new Uint8Array(tokens);
+  const mask_T = columns.mask_T.slice();
   const metrics: Record<string, number> = {};
   for (const rule of rules) {
-    estimate(rule.estimator, columns, value_T);
-    const judged = rule.over === 'none' ? judgeTokens(rule, columns, value_T) : judgeRows(rule, columns, value_T);
-    add(judged, columns, rejected_T);
+    const judged = rule.over === 'none' ? judgeTokens(rule, columns) : judgeRows(rule, columns);
+    reject(judged, columns, mask_T);
     Object.assign(metrics, ruleMetrics(rule, columns, judged));
   }
-  const overall = shares(columns, rejected_T);
+  const overall = shares(columns, mask_T);
   metrics['rollout_rs_masked_fraction'] = overall.tokens;
   metrics['rollout_rs_seq_masked_fraction'] = overall.sequences / rowCount(columns.rows);
-  const mask_T = columns.mask_T.slice();
-  for (let t = 0; t < tokens; t++) if (rejected_T[t] === 1) mask_T[t] = 0;
   return { mask_T, metrics };
 }
 
@@ -59,24 +53,31 @@ interface Judgement {
   readonly ofTokens: WeightedStatistics;
   /** The statistic of each row: of tokens, their mean. */
   readonly value_S: Float64Array;
-  /** 1 on each rejected token, or on each rejected row. */
-  readonly rejected_T?: Uint8Array;
+  /** The mask without rejected tokens, or 1 on each rejected row. */
+  readonly kept_T?: Float64Array;
   readonly rejected_S?: Uint8Array;
   /** Share of valid tokens, and number of rows with a valid token, that it rejects. */
   readonly tokens: number;
   readonly sequences: number;
 }
 
-function judgeTokens(rule: RejectionRule, columns: CorrectionColumns, value_T: Float64Array): Judgement {
-  const { mask_T, valid } = columns;
-  const rejected_T = outside(value_T, rule);
+function judgeTokens(rule: RejectionRule, columns: CorrectionColumns): Judgement {
+  const { mask_T, valid, logRatio_T, ratio_T } = columns;
+  const value_T = new Float64Array(mask_T.length);
+  const kept_T = new Float64Array(mask_T.length);
+  const { estimator, lowest = -Infinity, highest } = rule;
+  for (let t = 0; t < value_T.length; t++) {
+    const value = estimate(estimator, logRatio_T[t] as number, ratio_T[t] as number);
+    value_T[t] = value;
+    kept_T[t] = value >= lowest && value <= highest ? (mask_T[t] as number) : 0;
+  }
   const ofTokens = weightedStatistics(value_T, mask_T, valid, boundsOf(rule));
-  return { ofTokens, value_S: rowMeans(value_T, columns), rejected_T, ...shares(columns, rejected_T) };
+  return { ofTokens, value_S: rowMeans(value_T, columns), kept_T, ...shares(columns, kept_T) };
 }
 
-function judgeRows(rule: RejectionRule, columns: CorrectionColumns, value_T: Float64Array): Judgement {
+function judgeRows(rule: RejectionRule, columns: CorrectionColumns): Judgement {
   const { counts_S, valid } = columns;
-  const value_S = ofRows(rule.over, value_T, columns);
+  const value_S = ofRows(rule, columns);
   const rejected_S = outside(value_S, rule);
   let tokens = 0;
   let sequences = 0;
@@ -93,32 +94,28 @@ function boundsOf({ lowest, highest }: RejectionRule) {
   return { low: lowest ?? -Infinity, high: highest, clampLow: lowest ?? 0 };
 }
 
-/** Fills in the value of every token. */
-function estimate(
-  estimator: RejectionRule['estimator'],
-  { logRatio_T, ratio_T }: CorrectionColumns,
-  value_T: Float64Array,
-): void {
-  for (let t = 0; t < value_T.length; t++) {
-    const l = clampLogRatio(logRatio_T[t] as number);
-    if (estimator === 'k1') value_T[t] = -l;
-    else if (estimator === 'k2') value_T[t] = 0.5 * l * l;
-    else value_T[t] = (ratio_T[t] as number) - 1 - l;
-  }
+/** `ratio` is exp of the clamped log-ratio. */
+function estimate(estimator: RejectionRule['estimator'], logRatio: number, ratio: number): number {
+  const l = clampLogRatio(logRatio);
+  if (estimator === 'k1') return -l;
+  return estimator === 'k2' ? 0.5 * l * l : ratio - 1 - l;
 }
 
-function ofRows(over: RejectionRule['over'], value_T: Float64Array, columns: CorrectionColumns): Float64Array {
-  if (over === 'sum') return rowSums(value_T, columns.rows);
-  if (over === 'mean') return rowMeans(value_T, columns);
-  const { rows, mask_T, counts_S } = columns;
+/** In one pass over the tokens. A row without a valid token has 0. */
+function ofRows({ estimator, over }: RejectionRule, columns: CorrectionColumns): Float64Array {
+  const { rows, mask_T, counts_S, logRatio_T, ratio_T } = columns;
   return counts_S.map((count, s) => {
     if (count === 0) return 0;
-    let max = -Infinity;
     const end = at(rows.offsets_S1, s + 1);
+    let [sum, max] = [0, -Infinity];
     for (let t = at(rows.offsets_S1, s); t < end; t++) {
-      if ((mask_T[t] as number) !== 0) max = Math.max(max, value_T[t] as number);
+      const mask = mask_T[t] as number;
+      if (mask === 0) continue;
+      const value = estimate(estimator, logRatio_T[t] as number, ratio_T[t] as number);
+      sum += value * mask;
+      if (over === 'max') max = Math.max(max, value);
     }
-    return max;
+    return over === 'max' ? max : over === 'sum' ? sum : sum / (count + 1e-8);
   });
 }
 
@@ -132,12 +129,11 @@ function outside(values: Float64Array, { lowest = -Infinity, highest }: Rejectio
   return found;
 }
 
-/** Marks what a rule rejects beside what others did. */
-function add(judged: Judgement, { rows }: CorrectionColumns, rejected_T: Uint8Array): void {
-  const { rejected_T: tokens_T, rejected_S } = judged;
-  for (let t = 0; tokens_T !== undefined && t < rejected_T.length; t++) if (tokens_T[t] === 1) rejected_T[t] = 1;
+/** Takes what a rule rejects out of the mask, beside what others did. */
+function reject({ kept_T, rejected_S }: Judgement, { rows }: CorrectionColumns, mask_T: Float64Array): void {
+  for (let t = 0; kept_T !== undefined && t < mask_T.length; t++) if (kept_T[t] === 0) mask_T[t] = 0;
   for (let s = 0; rejected_S !== undefined && s < rejected_S.length; s++) {
-    if (rejected_S[s] === 1) rejected_T.fill(1, at(rows.offsets_S1, s), at(rows.offsets_S1, s + 1));
+    if (rejected_S[s] === 1) mask_T.fill(0, at(rows.offsets_S1, s), at(rows.offsets_S1, s + 1));
   }
 }
 
@@ -174,15 +170,16 @@ function ruleMetrics(rule: RejectionRule, { counts_S }: CorrectionColumns, judge
   );
 }
 
-/** Share of valid tokens that are rejected, and the number of rows that lose one. */
-function shares({ rows, mask_T, valid }: CorrectionColumns, rejected_T: Uint8Array) {
+/** Share of valid tokens that `kept_T` lacks, and the number of rows that lose one. */
+function shares({ rows, mask_T, valid }: CorrectionColumns, kept_T: Float64Array) {
   let tokens = 0;
   let sequences = 0;
   for (let s = 0; s < rowCount(rows); s++) {
-    const before = tokens;
+    let lost = 0;
     const end = at(rows.offsets_S1, s + 1);
-    for (let t = at(rows.offsets_S1, s); t < end; t++) if (rejected_T[t] === 1) tokens += mask_T[t] as number;
-    if (tokens > before) sequences++;
+    for (let t = at(rows.offsets_S1, s); t < end; t++) lost += (mask_T[t] as number) - (kept_T[t] as number);
+    tokens += lost;
+    if (lost > 0) sequences++;
   }
   return { tokens: tokens / (valid + 1e-8), sequences };
 }

@@ -20,7 +20,6 @@ import {
   deviation,
   largest,
   mean,
-  rowMeans,
   shareAbove,
   shareBelow,
   smallest,
@@ -36,59 +35,65 @@ export interface ImportanceWeights {
 
 export function importanceWeights(columns: CorrectionColumns, options: WeightOptions): ImportanceWeights {
   const rowLogRatio_S = options.level === 'sequence' ? rowSums(columns.logRatio_T, columns.rows) : undefined;
-  const weights_T = rowLogRatio_S === undefined ? tokenWeights(columns) : sequenceWeights(columns, rowLogRatio_S);
-  const rawMeans_S = rowMeans(weights_T, columns);
-  const outside = truncate(weights_T, columns, options);
-  const metrics = weightMetrics(columns, weights_T, rawMeans_S, outside, rowLogRatio_S, options);
+  const bounded = boundedWeights(columns, rowLogRatio_S, options.bounds);
+  const { weights_T } = bounded;
+  const metrics = weightMetrics(columns, bounded, rowLogRatio_S, options);
   if (!options.batchNormalize) return { weights_T, metrics };
-  const factor = meanWeight(columns, weights_T, options);
+  const factor = meanWeight(columns, bounded, options);
   if (!(factor > 1e-8)) return { weights_T, metrics: { ...metrics, rollout_is_batch_norm_factor: 1 } };
   for (let t = 0; t < weights_T.length; t++) weights_T[t] = (weights_T[t] as number) / factor;
   return { weights_T, metrics: { ...metrics, rollout_is_batch_norm_factor: factor } };
 }
 
-function tokenWeights({ mask_T, ratio_T }: CorrectionColumns): Float64Array {
-  const weights_T = new Float64Array(mask_T.length);
-  for (let t = 0; t < weights_T.length; t++) {
-    const mask = mask_T[t] as number;
-    if (mask !== 0) weights_T[t] = (ratio_T[t] as number) * mask;
-  }
-  return weights_T;
-}
-
-function sequenceWeights({ rows, mask_T }: CorrectionColumns, rowLogRatio_S: Float64Array): Float64Array {
-  const weights_T = new Float64Array(mask_T.length);
-  for (let s = 0; s < rowLogRatio_S.length; s++) {
-    const weight = Math.exp(clampLogRatio(at(rowLogRatio_S, s)));
-    const end = at(rows.offsets_S1, s + 1);
-    for (let t = at(rows.offsets_S1, s); t < end; t++) weights_T[t] = weight * (mask_T[t] as number);
-  }
-  return weights_T;
-}
-
-interface Outside {
+interface BoundedWeights {
+  readonly weights_T: Float64Array;
+  /** Means over the valid tokens of each row, before and after the bounds. */
+  readonly rawMeans_S: Float64Array;
+  readonly means_S: Float64Array;
   /** Shares of valid tokens with a weight above the upper, and below the lower bound. */
   readonly above: number;
   readonly below: number;
 }
 
-/** Applies the bounds in place, and says how many weights were outside. */
-function truncate(weights_T: Float64Array, { mask_T, valid }: CorrectionColumns, { bounds }: WeightOptions): Outside {
+/** In one pass: the weights, their bounds, and what the metrics need of both. */
+function boundedWeights(
+  { rows, mask_T, ratio_T, counts_S, valid }: CorrectionColumns,
+  rowLogRatio_S: Float64Array | undefined,
+  bounds: WeightOptions['bounds'],
+): BoundedWeights {
   const { upper, lower } = bounds;
   const low = lowBound(bounds);
-  let above = 0;
-  let below = 0;
-  for (let t = 0; t < weights_T.length; t++) {
-    const mask = mask_T[t] as number;
-    const weight = weights_T[t] as number;
-    // With one bound below 1 a weight can be both.
-    if (weight < low) below += mask;
-    if (weight > upper) {
-      above += mask;
-      weights_T[t] = lower === undefined ? upper : 0;
-    } else if (weight < low && lower !== undefined) weights_T[t] = 0;
+  const weights_T = new Float64Array(mask_T.length);
+  const rawMeans_S = new Float64Array(counts_S.length);
+  const means_S = new Float64Array(counts_S.length);
+  let [above, below] = [0, 0];
+  for (let s = 0; s < counts_S.length; s++) {
+    const ofRow = rowLogRatio_S === undefined ? 0 : Math.exp(clampLogRatio(at(rowLogRatio_S, s)));
+    const end = at(rows.offsets_S1, s + 1);
+    let [rawSum, sum] = [0, 0];
+    for (let t = at(rows.offsets_S1, s); t < end; t++) {
+      const mask = mask_T[t] as number;
+      if (mask === 0) continue;
+      const raw = (rowLogRatio_S === undefined ? (ratio_T[t] as number) : ofRow) * mask;
+      let weight = raw;
+      // With one bound below 1 a weight can be both.
+      if (raw < low) {
+        below += mask;
+        if (lower !== undefined) weight = 0;
+      }
+      if (raw > upper) {
+        above += mask;
+        weight = lower === undefined ? upper : 0;
+      }
+      weights_T[t] = weight;
+      rawSum += raw * mask;
+      sum += weight * mask;
+    }
+    const count = at(counts_S, s) + 1e-8;
+    rawMeans_S[s] = rawSum / count;
+    means_S[s] = sum / count;
   }
-  return { above: above / (valid + 1e-8), below: below / (valid + 1e-8) };
+  return { weights_T, rawMeans_S, means_S, above: above / (valid + 1e-8), below: below / (valid + 1e-8) };
 }
 
 function lowBound({ lower, upper }: WeightOptions['bounds']): number {
@@ -97,9 +102,7 @@ function lowBound({ lower, upper }: WeightOptions['bounds']): number {
 
 function weightMetrics(
   columns: CorrectionColumns,
-  weights_T: Float64Array,
-  rawMeans_S: Float64Array,
-  outside: Outside,
+  { weights_T, rawMeans_S, means_S, above, below }: BoundedWeights,
   rowLogRatio_S: Float64Array | undefined,
   { bounds }: WeightOptions,
 ): Record<string, number> {
@@ -108,9 +111,8 @@ function weightMetrics(
   const used = weightedStatistics(weights_T, columns.mask_T, columns.valid, { low, high: upper, clampLow: 0 });
   const extremes =
     rowLogRatio_S === undefined
-      ? { max: used.max, min: used.min, ...outside }
+      ? { max: used.max, min: used.min, above, below }
       : sequenceExtremes(rowLogRatio_S, low, upper);
-  const means_S = rowMeans(weights_T, columns);
   return {
     rollout_is_mean: used.mean,
     rollout_is_max: extremes.max,
@@ -126,7 +128,7 @@ function weightMetrics(
     rollout_is_seq_max_deviation: largest(means_S.map((weight) => Math.abs(weight - 1))),
     rollout_is_seq_fraction_high: shareAbove(rawMeans_S, upper),
     rollout_is_seq_fraction_low: shareBelow(rawMeans_S, low),
-    ...(bounds.lower === undefined ? {} : { rollout_is_oob_ratio: outside.above + outside.below }),
+    ...(bounds.lower === undefined ? {} : { rollout_is_oob_ratio: above + below }),
   };
 }
 
@@ -144,8 +146,11 @@ function effectiveSampleSize(meanOfWeights: number, meanSquare: number): number 
   return meanSquare === 0 ? 0 : (meanOfWeights + 1e-8) ** 2 / meanSquare;
 }
 
-function meanWeight(columns: CorrectionColumns, weights_T: Float64Array, { level }: WeightOptions): number {
-  const { counts_S, valid, rows } = columns;
+function meanWeight(
+  { counts_S, valid, rows }: CorrectionColumns,
+  { weights_T, means_S }: BoundedWeights,
+  { level }: WeightOptions,
+): number {
   if (level === 'token') return rowSums(weights_T, rows).reduce((sum, weight) => sum + weight, 0) / (valid + 1e-8);
-  return mean(rowMeans(weights_T, columns).filter((_, s) => at(counts_S, s) > 0));
+  return mean(means_S.filter((_, s) => at(counts_S, s) > 0));
 }
