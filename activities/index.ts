@@ -21,7 +21,7 @@ export function createActivities(ports: ActivityPorts) {
   const recompute = new Recompute(ports);
   return {
     recoverHead: (ref: RunRef) => recoverHead(ports, contexts, ref),
-    openTerm: (ref: RunRef) => openTerm(ports, contexts, ref),
+    openTerm: (ref: RunRef) => openTerm(ports, recompute, contexts, ref),
     recordState: (input: StateToRecord) => recordState({ ports, contexts, recompute }, input),
     ...stageActivities(ports, contexts, recompute),
     ...scheduleActivities(ports),

@@ -14,6 +14,7 @@ import { drivenBy } from './ownership.ts';
 import { forEachPart, stateOfPart } from './parts.ts';
 import type { ActivityPorts } from './ports.ts';
 import { recordWriter } from './record-writer.ts';
+import type { Recompute } from './recompute.ts';
 import type { RunContexts, RunRef } from './run-context.ts';
 import { shardsIn } from './saved-parts.ts';
 import { engineSettings, partsOf } from './settings.ts';
@@ -30,6 +31,7 @@ async function commonCompute(ports: ActivityPorts, settings: EngineSettings): Pr
 /** Loads the base model on a trainer, or the state that a fork starts with, and opens the first term. */
 export async function openTerm(
   ports: ActivityPorts,
+  recompute: Recompute,
   contexts: RunContexts,
   ref: RunRef,
 ): Promise<{ readonly term: number }> {
@@ -40,7 +42,7 @@ export async function openTerm(
   const engine = await commonCompute(ports, engineSettings(recipe));
   const openPart = async (part: Part, signal: AbortSignal, like?: NumericProfile): Promise<OpenOutput> => {
     const from = origin && (await startOf(ports, log, origin, part));
-    const { output } = await ports.dispatcher.run(
+    const { output } = await recompute.run(
       {
         stage: 'open',
         runId: ref.runId,

@@ -278,10 +278,12 @@ describe('messages and files of the stack', () => {
     sample({ v: 1, jobId: 'rollout-1', stage: 'rollout', runId: 'r', at, store: 'file:///s', input: { a: 1 } }),
     (bytes) => jobMessage.safeParse(json(bytes)),
   );
-  fuzz('claim', sample({ v: 1, jobId: 'j', worker: 'w', incarnation: 'i' }), (bytes) => [
+  fuzz('claim', sample({ v: 1, jobId: 'j', worker: 'w', incarnation: 'i' }), (bytes) =>
     claimRequest.safeParse(json(bytes)),
+  );
+  fuzz('answer to a claim', sample({ v: 1, answer: 'go', alone: false, secret: '5e' }), (bytes) =>
     claimReply.safeParse(json(bytes)),
-  ]);
+  );
   fuzz(
     'event, note, presence',
     sample({ v: 1, type: 'progress', worker: 'w', done: 1, total: 2, note: 'n' }),

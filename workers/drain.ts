@@ -19,7 +19,7 @@ export class InFlightJob {
   readonly role: Role;
   readonly stage: Stage;
   readonly runId: string;
-  readonly #progress: JobProgress;
+  readonly progress: JobProgress;
   readonly #cancelled = new AbortController();
   /** Rejects when the job is requeued or cancelled. */
   readonly requeued: Promise<never>;
@@ -31,7 +31,7 @@ export class InFlightJob {
     this.role = role;
     this.stage = stage;
     this.runId = runId;
-    this.#progress = progress;
+    this.progress = progress;
     this.requeued = new Promise((_, reject) => (this.#reject = reject));
     this.requeued.catch(() => undefined); // the caller that waits for the job gets the error
   }
@@ -53,7 +53,7 @@ export class InFlightJob {
   /** Estimated time left in ms: from the job's progress, else from how long such a job took before; undefined when unknown. */
   remainingMs(now: number, usualMs: number | undefined): number | undefined {
     if (this.#beganAt === undefined) return Number.POSITIVE_INFINITY;
-    const { done, total } = this.#progress;
+    const { done, total } = this.progress;
     const elapsed = now - this.#beganAt;
     if (done > 0 && total > 0) return (elapsed * Math.max(0, total - done)) / done;
     return usualMs === undefined ? undefined : Math.max(0, usualMs - elapsed);

@@ -22,11 +22,12 @@ import { Journal } from '../infra/nats/journal.ts';
 import { PermitHolder } from '../infra/nats/permit-holder.ts';
 import { PresenceBeacon, watchPresence } from '../infra/nats/presence.ts';
 import { Puller } from '../infra/nats/puller.ts';
-import type { JobProgress, PullerPorts, Refusal } from '../infra/nats/puller.ts';
+import type { Claim, JobProgress, PullerPorts, Refusal } from '../infra/nats/puller.ts';
 import { faultPoint } from '../infra/faults/index.ts';
 import { stackName } from '../infra/stack/identity.ts';
 import { storesByUrl } from '../infra/store/open-stores.ts';
 import { encodeRecord } from '../infra/store/records.ts';
+import { proven } from '../infra/store/result-proof.ts';
 import { RunLog } from '../infra/store/run-log.ts';
 import { watchLoopDelay } from '../infra/telemetry/loop-delay.ts';
 import { lineWriter } from '../infra/telemetry/run-log-lines.ts';
@@ -236,7 +237,7 @@ export class Worker {
         profile,
         room: profiles.length === 1 ? room : this.#roomFor(role),
         refuse: (message, deliveries) => this.#refuse(role, message, deliveries),
-        handle: (message, progress, alone) => this.#handle(role, message, progress, alone),
+        handle: (message, progress, claim) => this.#handle(role, message, progress, claim),
         ticks: () => (this.#engine === undefined ? 0 : this.#engine.ticks + engineTicks()) + this.#rewardTicks,
         onSuccess: (message) => this.#succeeded(message),
         onFailure: (message, error) => this.#failed(message, error),
@@ -287,14 +288,14 @@ export class Worker {
     return role === 'reward' || this.#engine === undefined ? [anyProfile] : profilesOf(this.#engine.facts);
   }
 
-  async #handle(role: Role, message: JobMessage, progress: JobProgress, alone: boolean): Promise<void> {
+  async #handle(role: Role, message: JobMessage, progress: JobProgress, claim: Claim): Promise<void> {
     if (this.#leaving !== undefined) throw new PreemptedError('Leaving', `requeued: ${this.#leaving.reason}`);
     const job = new InFlightJob(role, message, progress);
     this.#jobs.add(message.jobId);
     this.#inFlight.add(job);
     this.#beacon.tell();
     const work = this.#gate
-      .run(alone, () => this.#begin(job, role, message, progress))
+      .run(claim.alone, () => this.#begin(job, message, claim))
       .finally(() => this.#inFlight.delete(job));
     const ended = Promise.race([work, job.requeued]);
     try {
@@ -306,15 +307,15 @@ export class Worker {
   }
 
   /** Starts the job, unless it was requeued while it waited for a slot. */
-  async #begin(job: InFlightJob, role: Role, message: JobMessage, progress: JobProgress): Promise<void> {
+  async #begin(job: InFlightJob, message: JobMessage, claim: Claim): Promise<void> {
     if (job.isOver) return;
     const began = performance.now();
     job.begin(began);
-    await this.#work(role, message, progress, job.signal);
+    await this.#work(job, message, claim);
     this.#usualMs.set(message.stage, performance.now() - began);
   }
 
-  async #work(role: Role, message: JobMessage, progress: JobProgress, signal: AbortSignal): Promise<void> {
+  async #work({ role, progress, signal }: InFlightJob, message: JobMessage, { secret }: Claim): Promise<void> {
     const store = await this.#store(message.store);
     const key = keys.result(message.runId, message.jobId);
     if ((await store.head(key)) !== undefined) return;
@@ -335,9 +336,9 @@ export class Worker {
       writer: { process: this.#options.name, at: new Date().toISOString() },
     };
     faultPoint('result.before', facts);
-    const outcome = await store.create(key, encodeRecord(record));
-    // Another worker has finished the job because this process seemed dead. The existing result is valid, and this one
-    // is discarded.
+    const outcome = await store.create(key, encodeRecord(proven(record, this.#incarnation, secret)));
+    // Another worker has finished the job because this process seemed dead, and this result is discarded. If the existing
+    // one lacks its proof, the job comes again.
     if (outcome !== 'created')
       this.#say(
         message,

@@ -50,6 +50,7 @@ export const keys = {
   /** The janitor's decisions about models and datasets. */
   allInputs: 'janitor/',
   inputs: (n: number) => `janitor/${n}.json`,
+  claimKey: 'claims/key.json',
 } as const;
 
 /** Folders of objects that may be too large for one request. */

@@ -28,6 +28,7 @@ const every: Readonly<Record<string, string>> = {
   model: keys.model(digest, 'config.json'),
   dataset: keys.dataset(digest, 'rows.jsonl'),
   inputs: keys.inputs(7),
+  claimKey: keys.claimKey,
 };
 
 /** Entries of `keys` that are folders. */

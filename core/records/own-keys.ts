@@ -29,11 +29,12 @@ const layout: readonly (readonly [folder: string, object: string])[] = [
   [`models/${digest}/`, '[^/]+'],
   [`datasets/${digest}/`, '[^/]+'],
   ['janitor/', numbered],
+  ['claims/', String.raw`key\.json`],
   ['probe/', '[0-9a-f]{16}'],
 ];
 
 /** The top folders of a store. */
-export const topFolders = ['runs/', 'schedules/', 'models/', 'datasets/', 'janitor/', 'probe/'] as const;
+export const topFolders = ['runs/', 'schedules/', 'models/', 'datasets/', 'janitor/', 'claims/', 'probe/'] as const;
 
 const oneOf = (patterns: readonly string[]) => new RegExp(`^(?:${patterns.join('|')})$`);
 const ownKey = oneOf(layout.map(([folder, object]) => folder + object));

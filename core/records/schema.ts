@@ -617,6 +617,10 @@ export const inputsEntry = z.object({
 });
 export type InputsEntry = z.infer<typeof inputsEntry>;
 
+/** The key from which the control processes of this store derive the secrets of claims. No worker reads it. */
+export const claimKey = z.object({ format, key: z.string().regex(/^[0-9a-f]{64}$/), writer });
+export type ClaimKey = z.infer<typeof claimKey>;
+
 /** The result of a finished job. `output` depends on the stage; see core/wire/jobs.ts. */
 export const resultRecord = z.preprocess(
   resultOf1,
@@ -627,6 +631,8 @@ export const resultRecord = z.preprocess(
     output: z.record(z.string(), z.unknown()),
     timings: metricValues,
     writer,
+    /** Which process claimed the job, and its proof of that. Absent in records of the first builds. */
+    claim: z.object({ incarnation: z.string(), proof: z.string() }).optional(),
   }),
 );
 export type ResultRecord = z.infer<typeof resultRecord>;

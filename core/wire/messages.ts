@@ -42,13 +42,17 @@ export const claimRequest = z.object({
   predecessorEnded: z.string().optional(),
 });
 export type ClaimRequest = z.infer<typeof claimRequest>;
-/** `alone`: a worker died while it had this job, so the job runs alone. */
-export const claimReply = z.object({
-  v: version,
-  answer: z.enum(['go', 'drop', 'held']),
-  alone: z.boolean(),
-  holder: z.string().optional(),
-});
+export const claimReply = z.discriminatedUnion('answer', [
+  z.object({
+    v: version,
+    answer: z.literal('go'),
+    /** A worker died while it had this job, so the job runs alone. */
+    alone: z.boolean(),
+    /** With it the worker proves that its result is of this claim (infra/store/result-proof.ts). */
+    secret: z.string(),
+  }),
+  z.object({ v: version, answer: z.enum(['drop', 'held']) }),
+]);
 export type ClaimReply = z.infer<typeof claimReply>;
 
 const errorJson = z.object({

@@ -14,7 +14,7 @@ import { readMessage } from './incoming.ts';
  */
 const keptRuns = 64;
 
-const drop: ClaimReply = { v: wireVersion, answer: 'drop', alone: false };
+const drop: ClaimReply = { v: wireVersion, answer: 'drop' };
 
 export class CancelledRuns {
   readonly #nc: NatsConnection;

@@ -20,7 +20,9 @@ import { jobStream, jobSubject, leaseSubject, runJobsFilter, wireVersion } from 
 import type { JobMessage, Presence, Timing } from '../../core/wire/messages.ts';
 import { faultPoint } from '../faults/index.ts';
 import { digestOf } from '../store/digest.ts';
+import { claimKeyOf } from '../store/claim-key.ts';
 import { decide, readRecord } from '../store/records.ts';
+import { claimSecret, proven, requireProof } from '../store/result-proof.ts';
 import { CancelledRuns } from './cancelled-runs.ts';
 import { linkOf } from './link.ts';
 import type { Link } from './link.ts';
@@ -53,6 +55,15 @@ export interface JobRequest<S extends Stage> {
 /** Called for a run when a worker that held one of its jobs has been replaced by another process of the same name. */
 export type WorkerEnded = (runId: string, worker: string, how: string) => void;
 
+export interface DispatcherOptions {
+  /** Name of this control process in records. */
+  readonly process: string;
+  readonly timing: Timing;
+  /** Called when a job could not be published. */
+  readonly noRoom?: NoRoom;
+  readonly ended?: WorkerEnded;
+}
+
 export function jobIdOf<S extends Stage>(stage: S, input: StageTypes[S]['input']): string {
   return makeJobId(stage, digestOf(input));
 }
@@ -67,12 +78,20 @@ export class Dispatcher {
   readonly #noRoom: NoRoom;
   readonly #ended: WorkerEnded;
   readonly #cancelled: CancelledRuns;
+  readonly #process: string;
+  /** By place of the store. */
+  readonly #claimKeys = new Map<string, Promise<string>>();
   #jsm: JetStreamManager;
 
-  private constructor(nc: NatsConnection, jsm: JetStreamManager, timing: Timing, noRoom: NoRoom, ended: WorkerEnded) {
+  private constructor(
+    nc: NatsConnection,
+    jsm: JetStreamManager,
+    { process, timing, noRoom, ended }: DispatcherOptions,
+  ) {
     this.#nc = nc;
-    this.#ended = ended;
-    this.#noRoom = noRoom;
+    this.#process = process;
+    this.#ended = ended ?? (() => {});
+    this.#noRoom = noRoom ?? (async () => undefined);
     this.#js = jetstream(nc);
     this.#jsm = jsm;
     this.#timing = timing;
@@ -82,14 +101,8 @@ export class Dispatcher {
     this.#link.onBack(() => this.#sessions.forEach((session) => session.reconnected()));
   }
 
-  /** `noRoom`: called when a job could not be published. */
-  static async open(
-    nc: NatsConnection,
-    timing: Timing,
-    noRoom: NoRoom = async () => undefined,
-    ended: WorkerEnded = () => {},
-  ): Promise<Dispatcher> {
-    return new Dispatcher(nc, await ensureStreams(nc), timing, noRoom, ended);
+  static async open(nc: NatsConnection, options: DispatcherOptions): Promise<Dispatcher> {
+    return new Dispatcher(nc, await ensureStreams(nc), options);
   }
 
   #replaced(entry: Presence, before: Presence | undefined): void {
@@ -106,7 +119,8 @@ export class Dispatcher {
     const request: JobRequest<S> = { ...asked, profile: offeredProfile(asked.profile) };
     if (this.#cancelled.has(request.runId)) throw atRest(request.runId);
     const jobId = jobIdOf(request.stage, request.input);
-    const done = await this.#result(request, jobId);
+    const key = await this.#claimKey(request.store);
+    const done = await this.#result(request, jobId, key);
     if (done !== undefined) return done;
     const facts = { stage: request.stage, iteration: request.at.iteration, runId: request.runId };
     faultPoint('wait.begin', facts);
@@ -114,15 +128,15 @@ export class Dispatcher {
       options.onProgress?.(progress, queued);
       if (progress !== undefined) faultPoint('wait.progress', facts);
     };
-    const result = (await this.#session(request, jobId).join({ ...options, onProgress })) as JobResult<S>;
+    const result = (await this.#session(request, jobId, key).join({ ...options, onProgress })) as JobResult<S>;
     faultPoint('wait.end', facts);
     return result;
   }
 
   /** Activities that wait for the same job share a session, so that a claim gets one answer. */
-  #session<S extends Stage>(request: JobRequest<S>, jobId: string): WaitSession {
-    const key = `${request.runId} ${jobId}`;
-    const known = this.#sessions.get(key);
+  #session<S extends Stage>(request: JobRequest<S>, jobId: string, key: string): WaitSession {
+    const name = `${request.runId} ${jobId}`;
+    const known = this.#sessions.get(name);
     if (known !== undefined) return known;
     const role = roleOfStage[request.stage];
     const session = new WaitSession({
@@ -138,11 +152,12 @@ export class Dispatcher {
       others: (than) => this.#workers.others(role, request.profile, than),
       publish: () => this.#publish(request, jobId),
       stillQueued: () => this.#isQueued(request, jobId),
-      readResult: () => this.#result(request, jobId),
+      secretOf: (incarnation) => claimSecret(key, request.runId, jobId, incarnation),
+      readResult: () => this.#result(request, jobId, key),
       noRoom: this.#noRoom,
-      over: () => this.#sessions.delete(key),
+      over: () => this.#sessions.delete(name),
     });
-    this.#sessions.set(key, session);
+    this.#sessions.set(name, session);
     session.start();
     return session;
   }
@@ -176,13 +191,11 @@ export class Dispatcher {
       timings,
       writer,
     };
-    const { record: decided } = await decide(
-      request.store,
-      keys.result(request.runId, jobId),
-      resultRecord,
-      record,
-      () => true,
-    );
+    const key = await this.#claimKey(request.store);
+    const own = proven(record, writer.process, claimSecret(key, request.runId, jobId, writer.process));
+    const where = keys.result(request.runId, jobId);
+    const { record: decided } = await decide(request.store, where, resultRecord, own, () => true);
+    requireProof(key, request.runId, jobId, decided);
     return resultOf(jobId, decided);
   }
 
@@ -211,6 +224,13 @@ export class Dispatcher {
   /** The run continues, perhaps after it was cancelled: its jobs may start again. */
   runResumed(runId: string): void {
     this.#cancelled.delete(runId);
+  }
+
+  #claimKey(store: Store): Promise<string> {
+    const known = this.#claimKeys.get(store.place) ?? claimKeyOf(store, this.#process);
+    this.#claimKeys.set(store.place, known);
+    known.catch(() => this.#claimKeys.delete(store.place));
+    return known;
   }
 
   async #publish<S extends Stage>(request: JobRequest<S>, jobId: string): Promise<void> {
@@ -249,9 +269,15 @@ export class Dispatcher {
     }
   }
 
-  async #result<S extends Stage>(request: JobRequest<S>, jobId: string): Promise<JobResult<S> | undefined> {
+  /** Throws PauseError `DamagedRecord` for a result that no worker wrote which had claimed the job. */
+  async #result<S extends Stage>(
+    request: JobRequest<S>,
+    jobId: string,
+    key: string,
+  ): Promise<JobResult<S> | undefined> {
     const found = await readRecord(request.store, keys.result(request.runId, jobId), resultRecord);
     if (found === undefined) return undefined;
+    requireProof(key, request.runId, jobId, found.record);
     return resultOf(jobId, found.record);
   }
 }

@@ -24,8 +24,7 @@
  */
 import { PauseError, TerminalError } from '../../core/errors.ts';
 import type { PetrelError } from '../../core/errors.ts';
-import type { ClaimReply, ClaimRequest, JobEvent, Timing } from '../../core/wire/messages.ts';
-import { wireVersion } from '../../core/wire/messages.ts';
+import type { ClaimRequest, JobEvent, Timing } from '../../core/wire/messages.ts';
 
 /** After this many unknown errors the run pauses, unless one worker had all of them and other workers could run the job. */
 const maxUnknownFailures = 3;
@@ -65,6 +64,13 @@ interface Holder {
   lastSeen: number;
   /** How the process ended, if the process that replaced it could tell. */
   ended?: string | undefined;
+}
+
+/** What a worker that asked is told; the message is `ClaimReply`. */
+export interface ClaimAnswer {
+  readonly answer: 'go' | 'drop' | 'held';
+  /** A worker died while it had this job, so the job runs alone. */
+  readonly alone: boolean;
 }
 
 /** What the session must do after an event. */
@@ -127,13 +133,8 @@ export class JobWait {
   }
 
   /** Answers a worker that asks whether it may start the job. */
-  claim(request: ClaimRequest, now: number): ClaimReply {
-    const reply = (answer: ClaimReply['answer'], alone = false): ClaimReply => ({
-      v: wireVersion,
-      answer,
-      alone,
-      ...(this.#holder === undefined ? {} : { holder: this.#holder.worker }),
-    });
+  claim(request: ClaimRequest, now: number): ClaimAnswer {
+    const reply = (answer: ClaimAnswer['answer'], alone = false): ClaimAnswer => ({ answer, alone });
     if (this.#poison !== undefined) return reply('drop');
     const same = this.#holder?.incarnation === request.incarnation;
     this.replaced(request.worker, request.incarnation, request.predecessorEnded);

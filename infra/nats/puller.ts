@@ -45,6 +45,9 @@ export interface Refusal {
   readonly delayMs: number;
 }
 
+/** What the waiter of a job gave this process, so that it runs the job. */
+export type Claim = Pick<Extract<ClaimReply, { answer: 'go' }>, 'alone' | 'secret'>;
+
 export interface PullerPorts {
   readonly nc: NatsConnection;
   readonly timing: Timing;
@@ -61,8 +64,8 @@ export interface PullerPorts {
    * runs it. `deliveries`: how often the server has delivered this message.
    */
   readonly refuse: (message: JobMessage, deliveries: number) => Promise<Refusal | undefined>;
-  /** Runs the job and creates its result object. */
-  readonly handle: (message: JobMessage, progress: JobProgress, alone: boolean) => Promise<void>;
+  /** Runs the job and creates its result object, with the proof of the claim. */
+  readonly handle: (message: JobMessage, progress: JobProgress, claim: Claim) => Promise<void>;
   /** A counter of this process's progress. When it stands still for too long, the message is no longer kept alive. */
   readonly ticks: () => number;
   readonly onFailure: (message: JobMessage, error: unknown) => void;
@@ -205,9 +208,9 @@ export class Puller {
         ? raw.term('no process waits for this job')
         : raw.nak(this.#ports.timing.progressMs);
     }
-    if (reply.answer === 'drop') return raw.term('its waiter no longer wants it');
-    if (reply.answer === 'held') return raw.nak(this.#ports.timing.progressMs);
-    await this.#work(raw, message, reply.alone);
+    if (reply.answer === 'go') await this.#work(raw, message, reply);
+    else if (reply.answer === 'drop') raw.term('its waiter no longer wants it');
+    else raw.nak(this.#ports.timing.progressMs);
   }
 
   async #claim(message: JobMessage): Promise<ClaimReply | undefined> {
@@ -224,11 +227,11 @@ export class Puller {
     }
   }
 
-  async #work(raw: JsMsg, message: JobMessage, alone: boolean): Promise<void> {
+  async #work(raw: JsMsg, message: JobMessage, claim: Claim): Promise<void> {
     const progress: JobProgress = { done: 0, total: 0, note: '' };
     const pulse = this.#keepAlive(raw, message, progress);
     try {
-      await this.#ports.handle(message, progress, alone);
+      await this.#ports.handle(message, progress, claim);
       this.#tell(message, { v: wireVersion, type: 'done', worker: this.#ports.worker });
       this.#ports.onSuccess(message);
       faultPoint('ack.before', factsOf(message));

@@ -25,8 +25,8 @@ import { PreemptedError } from '../../core/errors.ts';
 import type { PauseError } from '../../core/errors.ts';
 import type { ResultRecord } from '../../core/records/schema.ts';
 import type { Stage, StageTypes } from '../../core/wire/jobs.ts';
-import { claimRequest, claimSubject, eventSubject, jobEvent } from '../../core/wire/messages.ts';
-import type { Presence, Timing } from '../../core/wire/messages.ts';
+import { claimRequest, claimSubject, eventSubject, jobEvent, wireVersion } from '../../core/wire/messages.ts';
+import type { ClaimReply, Presence, Timing } from '../../core/wire/messages.ts';
 import { faultPoint } from '../faults/index.ts';
 import { readMessage } from './incoming.ts';
 import { JobWait } from './job-wait.ts';
@@ -73,6 +73,8 @@ interface SessionPorts extends JobWaitOptions {
   readonly timing: Timing;
   readonly publish: () => Promise<void>;
   readonly stillQueued: () => Promise<boolean>;
+  /** The secret of this process's claim of the job. */
+  readonly secretOf: (incarnation: string) => string;
   readonly readResult: () => Promise<JobResult<Stage> | undefined>;
   readonly noRoom: NoRoom;
   readonly over: () => void;
@@ -231,13 +233,17 @@ export class WaitSession {
     if (error !== null || this.#over) return;
     const request = readMessage(message, claimRequest);
     if (request === undefined) return sayDropped(message.subject);
-    const reply = this.#wait.claim(request, Date.now());
+    const { answer, alone } = this.#wait.claim(request, Date.now());
     faultPoint('claim.answer', {
       stage: this.#ports.stage,
-      answer: reply.answer,
+      answer,
       iteration: this.#ports.iteration,
       runId: this.#ports.runId,
     });
+    const reply: ClaimReply =
+      answer === 'go'
+        ? { v: wireVersion, answer, alone, secret: this.#ports.secretOf(request.incarnation) }
+        : { v: wireVersion, answer };
     message.respond(JSON.stringify(reply));
     if (this.#wait.poison !== undefined) this.#fail(this.#wait.poison);
     this.#report();

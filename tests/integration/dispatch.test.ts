@@ -8,6 +8,7 @@ import { PauseError, RetryableError, TerminalError } from '../../core/errors.ts'
 import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat } from '../../core/records/schema.ts';
+import type { ResultRecord } from '../../core/records/schema.ts';
 import {
   claimSubject,
   eventSubject,
@@ -23,10 +24,11 @@ import { Dispatcher, jobIdOf } from '../../infra/nats/dispatcher.ts';
 import type { JobRequest, WaitOptions } from '../../infra/nats/dispatcher.ts';
 import { listWorkers, PresenceBeacon } from '../../infra/nats/presence.ts';
 import { Puller } from '../../infra/nats/puller.ts';
-import type { PullerPorts } from '../../infra/nats/puller.ts';
+import type { Claim, PullerPorts } from '../../infra/nats/puller.ts';
 import { ensureStreams } from '../../infra/nats/streams.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { encodeRecord } from '../../infra/store/records.ts';
+import { proven } from '../../infra/store/result-proof.ts';
 import { poll } from '../../infra/poll.ts';
 import { Slots } from '../../workers/slots.ts';
 import { Worker } from '../../workers/worker.ts';
@@ -64,7 +66,7 @@ beforeAll(async () => {
   server = await startNats(folder);
   nc = await connectNats(server, 'control');
   store = await openStore(join(folder, 'store'));
-  dispatcher = await Dispatcher.open(nc, timing);
+  dispatcher = await Dispatcher.open(nc, { process: 'control', timing });
 });
 afterEach(async () => {
   await Promise.all(endings.splice(0).map((end) => end()));
@@ -110,11 +112,12 @@ async function work(
   const began: string[] = [];
   const aloneness: boolean[] = [];
   let ticks = 0;
+  const incarnation = `${name}-${Math.random()}`;
   const puller = new Puller({
     nc: workerNc,
     timing,
     worker: name,
-    incarnation: `${name}-${Math.random()}`,
+    incarnation,
     role: 'reward',
     profile: 'any',
     room: new Slots(4),
@@ -124,11 +127,11 @@ async function work(
     onSuccess: () => {},
     onTrouble: () => {},
     ...more,
-    handle: async (message, _progress, alone) => {
+    handle: async (message, _progress, claim) => {
       began.push(message.runId);
-      aloneness.push(alone);
+      aloneness.push(claim.alone);
       await handle(message);
-      await finish(message, name);
+      await finish(message, name, incarnation, claim);
     },
   });
   endings.push(() => {
@@ -142,8 +145,10 @@ async function work(
 async function finish(
   { runId, jobId, stage }: Pick<JobMessage, 'runId' | 'jobId' | 'stage'>,
   worker: string,
+  incarnation: string,
+  { secret }: Claim,
 ): Promise<void> {
-  const record = {
+  const record: ResultRecord = {
     format: recordFormat,
     jobId,
     stage,
@@ -151,7 +156,7 @@ async function finish(
     timings: { 'timing_s/reward': 1 },
     writer: { process: worker, at: 'now' },
   };
-  await store.create(keys.result(runId, jobId), encodeRecord(record));
+  await store.create(keys.result(runId, jobId), encodeRecord(proven(record, incarnation, secret)));
 }
 
 const patient = (onProgress?: WaitOptions['onProgress']): WaitOptions => ({

@@ -55,13 +55,13 @@ const stack = stackFromEnv();
 Runtime.install({ logger: new DefaultLogger('WARN') });
 
 const nc = await connectNats(stack, name);
-const dispatcher = await Dispatcher.open(
-  nc,
+const dispatcher = await Dispatcher.open(nc, {
+  process: name,
   timing,
-  async () => (await fullPlaces([], petrelHome()))[0],
-  (runId, worker, how) =>
+  noRoom: async () => (await fullPlaces([], petrelHome()))[0],
+  ended: (runId, worker, how) =>
     lineWriter(nc, runId, 'control')('warn', `worker ${worker} ended (${how}) and was started again`),
-);
+});
 const log = (line: string) => console.log(line);
 new PermitOffice(nc, { file: join(petrelHome(), 'stack', 'permits.json'), log }).open();
 const runStores = new Map<string, Store>();

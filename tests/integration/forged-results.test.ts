@@ -1,0 +1,71 @@
+/** Results that a process wrote which had not claimed the job: a job's id follows from its input, so everybody can name it. */
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { keys } from '../../core/records/keys.ts';
+import { resultRecord } from '../../core/records/schema.ts';
+import type { ResultRecord } from '../../core/records/schema.ts';
+import { faultsVariable } from '../../infra/faults/index.ts';
+import { encodeRecord, needRecord } from '../../infra/store/records.ts';
+import { claimSecret, proven } from '../../infra/store/result-proof.ts';
+import { Injector } from '../inject.ts';
+import { LoopUnderTest, separatePools } from '../loop-under-test.ts';
+import type { StartedRun } from '../loop-under-test.ts';
+
+const recipe = { actor: { ppo_mini_batch_size: 2 }, trainer: { total_training_steps: 3, save_freq: 2 } };
+
+const loop = new LoopUnderTest();
+const faults = join(loop.home, 'faults');
+const injector = new Injector(loop.home, faults);
+let undisturbed: string[];
+
+beforeAll(async () => {
+  process.env[faultsVariable] = faults;
+  await loop.up(separatePools);
+  undisturbed = await loop.states(await loop.completed(recipe));
+});
+afterEach(() => injector.disarmAll());
+afterAll(async () => {
+  delete process.env[faultsVariable];
+  injector.close();
+  await loop.remove();
+});
+
+/** The first result of the stage, of an earlier iteration. */
+async function earlier({ runId }: StartedRun, stage: string): Promise<ResultRecord> {
+  for (const name of await loop.store.children(keys.results(runId))) {
+    const { record } = await needRecord(loop.store, keys.results(runId) + name, resultRecord);
+    if (record.stage === stage) return record;
+  }
+  throw new Error(`no result of ${stage}`);
+}
+
+const guessed = (record: ResultRecord) =>
+  proven(record, 'f'.repeat(12), claimSecret('0'.repeat(64), 'a', 'b', 'f'.repeat(12)));
+
+it.each<readonly [string, string, (record: ResultRecord) => ResultRecord]>([
+  ['rollout', 'without a claim', ({ claim: _, ...record }) => record],
+  ['reward', 'with the claim of another job', (record) => record],
+  ['advantage', 'with a proof that it made up', guessed],
+  ['update', 'with the claim of another job', (record) => record],
+  ['weights', 'with a proof that it made up', guessed],
+])('a forged result of %s %s is found, and the job runs again (seed 42)', async (stage, _, forge) => {
+  const run = await loop.create(recipe);
+  const id = `forged-${run.runId}`;
+  injector.arm({
+    id,
+    point: 'publish.before',
+    process: 'control',
+    facts: { stage, runId: run.runId, iteration: 2 },
+    action: 'stand',
+  });
+  await loop.drive(run);
+  const { facts, identity } = await injector.stands(id, AbortSignal.timeout(60_000));
+  if (identity === undefined) throw new Error('the control process is gone');
+  const jobId = String(facts['jobId']);
+  const forged = { ...forge(await earlier(run, stage)), jobId };
+  expect(await loop.store.create(keys.result(run.runId, jobId), encodeRecord(forged))).toBe('created');
+  injector.thaw(identity);
+  await loop.reaches(run, 'completed');
+  expect(await loop.states(run)).toEqual(undisturbed);
+  await loop.said(run, new RegExp(`${stage} is recomputed: .*which cannot prove that it claimed the job`));
+});
