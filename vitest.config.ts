@@ -23,8 +23,8 @@ const contracts = ['**/contracts/**/*.test.ts'];
 const recovery = ['tests/recovery/**/*.test.ts', 'tests/integration/full-disk.test.ts'];
 const alone = ['tests/threads.test.ts'];
 
-/** One group, so that no core waits at the end of a project. Files with servers sometimes wait: three keep two cores busy. */
-const sideBySide = { maxWorkers: 3, sequence: { groupOrder: 1 } };
+/** One group, so that no core waits at the end of a project. Files with servers often wait: four keep two cores busy. */
+const sideBySide = { maxWorkers: 4, sequence: { groupOrder: 1 } };
 
 /** Files of several minutes. They begin first, so that at the end no core waits for one of them. */
 const longest = [

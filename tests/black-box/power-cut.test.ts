@@ -17,7 +17,7 @@ import { finish, PetrelUser, root } from './petrel.ts';
 
 const seed = 20261122;
 /** After this many cuts, spread over the recording, the run is continued. Each has a separate stack. */
-const resumes = 4;
+const resumes = 2;
 
 /** What the user was told about the run. */
 interface Told {

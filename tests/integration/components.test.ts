@@ -111,11 +111,8 @@ describe('a run with an actor and a critic (seed 42)', () => {
   });
 
   it.each<readonly [string, Pick<ArmedFault, 'point' | 'facts'>]>([
-    ['before the first write of iteration 4', { point: 'write.dirty', facts: { iteration: 4 } }],
     ['between the steps of iteration 4', { point: 'write.step', facts: { iteration: 4, step: 0 } }],
-    ['after iteration 4, before its record', { point: 'write.sealed', facts: { iteration: 4 } }],
     ['in the middle of its checkpoint', { point: 'checkpoint.shard', facts: { iteration: 4 } }],
-    ['before the manifest of its checkpoint', { point: 'checkpoint.manifest.before', facts: { iteration: 4 } }],
   ])('ends in the same bits when its trainer is killed %s', async (_, at) => {
     const run = await killedRun(loop, injector, twoModels, at);
     expect(await essences(run)).toEqual(await essences(undisturbed));

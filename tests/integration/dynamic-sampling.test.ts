@@ -77,11 +77,6 @@ describe('a run with dynamic sampling (seed 42)', () => {
       'before the batch is committed',
       ({ iteration }) => ({ point: 'decide.before', facts: { kind: 'batch', iteration } }),
     ],
-    [
-      'after the batch is committed',
-      ({ iteration }) => ({ point: 'decide.after', facts: { kind: 'batch', iteration } }),
-    ],
-    ['between two optimiser steps', ({ iteration }) => ({ point: 'write.step', facts: { iteration, step: 0 } })],
   ];
   testSameBits(
     () => ({ loop, injector, recipe, undisturbed }),

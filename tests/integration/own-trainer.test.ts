@@ -126,7 +126,6 @@ describe('on two trainers', () => {
   });
 
   it.each<readonly [string, ArmedFault['point'], ArmedFault['facts']]>([
-    ['the trainer of the policy, between its steps', 'write.step', { iteration: 4, step: 0, component: 'actor' }],
     ['the trainer of the critic, between its steps', 'write.step', { iteration: 4, step: 0, component: 'critic' }],
     ['that of the critic, before it has made the values', 'result.before', { stage: 'values', iteration: 3 }],
     [
@@ -134,12 +133,6 @@ describe('on two trainers', () => {
       'result.after',
       { stage: 'update', iteration: 3, components: 'actor' },
     ],
-    [
-      'that of the critic, after its result and before the commit',
-      'result.after',
-      { stage: 'update', iteration: 3, components: 'critic' },
-    ],
-    ['that of the policy, in the middle of the checkpoint', 'checkpoint.shard', { iteration: 4, component: 'actor' }],
     ['that of the critic, in the middle of the checkpoint', 'checkpoint.shard', { iteration: 4, component: 'critic' }],
     ['the control process, before the manifest', 'checkpoint.manifest.before', { iteration: 4 }],
   ])('ends in the same bits when a kill ends %s', async (_, point, facts) => {
