@@ -50,9 +50,17 @@ function collectKeys(object: z.ZodObject, prefix: string): RecipeKey[] {
 function describeKey(path: string, schema: z.ZodType): RecipeKey {
   const doc = keyDocs.get(schema);
   if (doc === undefined) throw new Error(`recipe key ${path} has no doc`);
-  const base = { path, ...doc, type: typeText(schema) };
-  if (!(schema instanceof z.ZodDefault)) return { ...base, required: true };
-  return { ...base, required: false, default: schema.def.defaultValue };
+  return {
+    path,
+    ...doc,
+    // Only help and errors show types. To make all of them is a tenth of the start of a process.
+    get type() {
+      return typeText(schema);
+    },
+    ...(schema instanceof z.ZodDefault
+      ? { required: false, default: schema.def.defaultValue }
+      : { required: true }),
+  };
 }
 
 function collectSections(object: z.ZodObject, prefix: string): RecipeSection[] {

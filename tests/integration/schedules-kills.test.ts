@@ -8,7 +8,7 @@ import type { ScheduleLog } from '../../infra/store/schedule-log.ts';
 import { describeSchedule } from '../../infra/temporal/schedules.ts';
 import { Injector } from '../inject.ts';
 import { patienceMs } from '../loop-under-test.ts';
-import { long, outcomes, SchedulesUnderTest, second, short } from '../schedules-under-test.ts';
+import { long, outcomes, rarely, SchedulesUnderTest, second, short } from '../schedules-under-test.ts';
 
 const schedules = new SchedulesUnderTest();
 const { loop } = schedules;
@@ -65,7 +65,7 @@ describe('when the control process dies at a time of the schedule', () => {
   ] as const)('(%i) %s, exactly one run is started', async (n, _when, place) => {
     const id = `control-${n}`;
     const name = `dies-${n}`;
-    const log = await schedules.add(name, short, '--every', '1d');
+    const log = await schedules.add(name, short, ...rarely);
     injector.arm({ id, process: 'control', action: 'kill', ...place });
     await schedules.send(log, second(n));
     expect(await injector.fired(id, AbortSignal.timeout(patienceMs))).toMatchObject({
@@ -81,13 +81,13 @@ describe('when the control process dies at a time of the schedule', () => {
 
 describe('when Temporal’s database is lost', () => {
   it('schedules come back in their desired state, with waiting times and pauses', async () => {
-    const waits = await schedules.add('waits', long, '--every', '1d', '--overlap', 'buffer');
+    const waits = await schedules.add('waits', long, ...rarely, '--overlap', 'buffer');
     const first = await schedules.startedBy(waits, second(1));
     await schedules.send(waits, second(2));
     await schedules.decided(waits, second(2), 'waiting');
     const paused = await schedules.add('held', short, '--cron', '0 3 * * *');
     await schedules.petrel('schedule', 'pause', 'held');
-    const removed = await schedules.add('over', short, '--every', '1d');
+    const removed = await schedules.add('over', short, ...rarely);
     await schedules.petrel('schedule', 'rm', 'over', '-y');
     await injector.replaceState('temporal', undefined);
 
@@ -117,10 +117,10 @@ describe('when Temporal’s database is lost', () => {
 
   it('and an older copy is restored, later desired states are kept', async () => {
     const older = join(loop.home, 'older');
-    const changed = await schedules.add('changed', short, '--every', '1d');
-    const gone = await schedules.add('gone', short, '--every', '1d');
+    const changed = await schedules.add('changed', short, ...rarely);
+    const gone = await schedules.add('gone', short, ...rarely);
     await injector.copyState('temporal', older);
-    await schedules.add('changed', short, '--every', '2d', '--replace');
+    await schedules.add('changed', short, '--every', '8000d', '--replace');
     await schedules.petrel('schedule', 'pause', 'changed');
     await schedules.petrel('schedule', 'rm', 'gone', '-y');
     const run = await schedules.startedBy(changed, second(3));
@@ -129,7 +129,7 @@ describe('when Temporal’s database is lost', () => {
 
     const asWanted = async () => {
       const { spec, state } = await loop.client.schedule.getHandle(temporalScheduleId(changed)).describe();
-      return state.paused && spec.intervals?.[0]?.every === 2 * 86_400_000;
+      return state.paused && spec.intervals?.[0]?.every === 8000 * 86_400_000;
     };
     await schedules.until('the newer definition', () => asWanted().catch(() => false));
     await schedules.until(

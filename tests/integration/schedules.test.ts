@@ -5,7 +5,7 @@ import { isoSeconds } from '../../core/schedules/decide.ts';
 import { temporalScheduleId } from '../../infra/schedules/reconcile.ts';
 import { changeSchedule, ScheduleLog } from '../../infra/store/schedule-log.ts';
 import { describeSchedule } from '../../infra/temporal/schedules.ts';
-import { long, outcomes, SchedulesUnderTest, second, short } from '../schedules-under-test.ts';
+import { long, outcomes, rarely, SchedulesUnderTest, second, short } from '../schedules-under-test.ts';
 
 const schedules = new SchedulesUnderTest();
 const { loop } = schedules;
@@ -46,7 +46,7 @@ describe('a schedule', () => {
   });
 
   it('creates one run per time, however often it is fired', async () => {
-    const log = await schedules.add('once', short, '--every', '1d', '--overlap', 'all');
+    const log = await schedules.add('once', short, ...rarely, '--overlap', 'all');
     const answers = await Promise.all([1, 2, 3, 4].map(() => schedules.fire(log, second(5))));
     expect(new Set(answers.map(({ runId }) => runId)).size).toBe(1);
     await loop.reaches(schedules.runOf(answers[0] ?? {}), 'completed');
@@ -58,16 +58,16 @@ describe('a schedule', () => {
   it('copies its inputs when it is added; --replace uses changed files', async () => {
     const scorer = loop.scorer('first', 'return 1;');
     const custom = { reward: { custom_reward_function: { path: scorer, deterministic: true } } };
-    const log = await schedules.add('frozen', { ...short, ...custom }, '--every', '1d');
+    const log = await schedules.add('frozen', { ...short, ...custom }, ...rarely);
     loop.scorer('first', 'throw new Error("changed");');
     const before = await schedules.startedBy(log, second(1));
     await loop.reaches(before, 'completed');
     expect(JSON.stringify((await before.log.revision()).recipe)).not.toContain(loop.home);
     await expect(
-      schedules.petrel('schedule', 'add', loop.recipeFile('frozen', short), '--every', '1d'),
+      schedules.petrel('schedule', 'add', loop.recipeFile('frozen', short), ...rarely),
     ).rejects.toMatchObject({ code: 'Conflict', hint: expect.stringContaining('--replace') });
     loop.scorer('first', 'return 0;');
-    await schedules.add('frozen', { ...short, ...custom }, '--every', '2d', '--replace');
+    await schedules.add('frozen', { ...short, ...custom }, '--every', '8000d', '--replace');
     const after = await schedules.startedBy(log, second(1));
     expect(after.runId).not.toBe(before.runId);
     await loop.reaches(after, 'completed');
@@ -108,7 +108,7 @@ describe('a schedule', () => {
   });
 
   it('that is paused starts only triggered runs', async () => {
-    const log = await schedules.add('paused', short, '--every', '1d');
+    const log = await schedules.add('paused', short, ...rarely);
     await schedules.petrel('schedule', 'pause', 'paused', '--note', 'no disk');
     expect((await describeSchedule(loop.client, temporalScheduleId(log)))?.paused).toBe(true);
     expect(await schedules.show('paused')).toMatchObject({ state: 'paused', note: 'no disk', nextTimes: [] });
@@ -121,7 +121,7 @@ describe('a schedule', () => {
   });
 
   it('of another stack is fired by that stack until this one takes it over', async () => {
-    const log = await schedules.add('moved', short, '--every', '1d');
+    const log = await schedules.add('moved', short, ...rarely);
     await changeSchedule(log, () => ({ state: 'active', owner: 'elsewhere-123456' }), new Date());
     await schedules.until(
       'no Temporal Schedule here',
@@ -140,7 +140,7 @@ describe('a schedule', () => {
 
 describe('when a run of the schedule has not ended', () => {
   it('skip: none is started, also when that run was stopped and resumed, or is paused', async () => {
-    const log = await schedules.add('skip', long, '--every', '1d');
+    const log = await schedules.add('skip', long, ...rarely);
     const first = await schedules.startedBy(log, second(1));
     expect(await schedules.fire(log, second(2))).toMatchObject({
       outcome: 'skipped',
@@ -174,7 +174,7 @@ describe('when a run of the schedule has not ended', () => {
   });
 
   it('buffer: one waits for its end, others are skipped', async () => {
-    const log = await schedules.add('buffer', long, '--every', '1d', '--overlap', 'buffer');
+    const log = await schedules.add('buffer', long, ...rarely, '--overlap', 'buffer');
     const first = await schedules.startedBy(log, second(1));
     const waiting = schedules.fire(log, second(2));
     await schedules.until('one that waits', async () => (await outcomes(log)).includes('2 waiting'));
@@ -189,7 +189,7 @@ describe('when a run of the schedule has not ended', () => {
   });
 
   it('cancel: it is cancelled, and the newest takes its place', async () => {
-    const log = await schedules.add('cancel', long, '--every', '1d', '--overlap', 'cancel');
+    const log = await schedules.add('cancel', long, ...rarely, '--overlap', 'cancel');
     const first = await schedules.startedBy(log, second(1));
     await loop.reaches(first, 'running');
     const second_ = await schedules.startedBy(log, second(2));
@@ -203,7 +203,7 @@ describe('when a run of the schedule has not ended', () => {
   });
 
   it('all: they run in parallel', async () => {
-    const log = await schedules.add('all', long, '--every', '1d', '--overlap', 'all');
+    const log = await schedules.add('all', long, ...rarely, '--overlap', 'all');
     const runs = [await schedules.startedBy(log, second(1)), await schedules.startedBy(log, second(2))];
     expect((await schedules.show('all')).active.map(({ runId }) => runId)).toEqual(runs.map(({ runId }) => runId));
     for (const run of runs) await schedules.end(run);
