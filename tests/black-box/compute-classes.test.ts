@@ -115,17 +115,16 @@ describe('a run that is not deterministic, on a machine that computes otherwise'
   it('applies its batches again in a new term, asks nobody, and does so whenever its trainer dies', async () => {
     await leftAfterFour('again', 'fp32', 'avx2');
     await petrel(otherMachine, 'up');
-    const more = ['trainer.total_training_steps=60', 'trainer.save_freq=20', '--accept'];
+    const more = ['trainer.total_training_steps=24', 'trainer.save_freq=12', '--accept'];
     await petrel(otherMachine, 'resume', 'again', ...more);
     const reasons = () => terms('again').map(({ reason }) => reason);
     const updated = (k: number) =>
       existsSync(join(runFolder('again'), `terms/${terms('again').length}/${k}/update.json`));
+    const { pid } = await seenWorker(user, 'local-1', () => true);
     await until('iteration 8', async () => updated(8) || undefined);
+    process.kill(pid, 'SIGKILL');
     expect(reasons()).toEqual(['start', expect.stringMatching(/^changed recipe/), 'replay']);
     expect(terms('again').at(-1)).toMatchObject({ parent: { position: 2 }, adopts: { until: 4 } });
-
-    const { pid } = await seenWorker(user, 'local-1', () => true);
-    process.kill(pid, 'SIGKILL');
     await seenRun(user, 'again', ({ state }) => state === 'completed');
     expect(reasons().slice(3)).toEqual(['replay']);
     await petrel({}, 'ledger', 'verify', 'again', '--deep');

@@ -61,8 +61,6 @@ describe('the store of 5ad3543', () => {
       await petrel('metrics', name);
       await petrel('samples', name);
     });
-
-    it.each(names)('%s: the ledger is verified', (name) => store.verify(name));
   });
 
   describe('once petrel is up', () => {

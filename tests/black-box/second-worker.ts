@@ -73,8 +73,8 @@ export async function seenRun(user: PetrelUser, run: string, is: (seen: SeenRun)
 }
 
 /**
- * Repeats until there is an answer. A question may be a process, so it pauses for as long as the last one took, and at
- * least for 100 ms: the machine is there for the runs. The limit is for a loaded machine: a passing test never waits that long.
+ * Repeats until there is an answer. A question may be a process, so it pauses for twice as long as the last one took,
+ * and at least for 100 ms: the machine is there for the runs. The limit is for a loaded machine: a passing test never waits that long.
  */
 export async function until<T>(what: string, ask: () => Promise<T | undefined>, limitMs = 90_000): Promise<T> {
   const end = performance.now() + limitMs;
@@ -84,7 +84,7 @@ export async function until<T>(what: string, ask: () => Promise<T | undefined>, 
     if (answer !== undefined) return answer;
     const took = performance.now() - asked;
     if (performance.now() > end) throw new Error(`${what}: nothing of the kind within ${limitMs} ms`);
-    await delay(Math.max(100, took));
+    await delay(Math.max(100, 2 * took));
   }
 }
 

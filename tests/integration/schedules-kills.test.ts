@@ -120,7 +120,7 @@ describe('when Temporal’s database is lost', () => {
     const changed = await schedules.add('changed', short, ...rarely);
     const gone = await schedules.add('gone', short, ...rarely);
     await injector.copyState('temporal', older);
-    await schedules.add('changed', short, '--every', '8000d', '--replace');
+    await schedules.add('changed', short, '--every', '3000d', '--replace');
     await schedules.petrel('schedule', 'pause', 'changed');
     await schedules.petrel('schedule', 'rm', 'gone', '-y');
     const run = await schedules.startedBy(changed, second(3));
@@ -129,7 +129,7 @@ describe('when Temporal’s database is lost', () => {
 
     const asWanted = async () => {
       const { spec, state } = await loop.client.schedule.getHandle(temporalScheduleId(changed)).describe();
-      return state.paused && spec.intervals?.[0]?.every === 8000 * 86_400_000;
+      return state.paused && spec.intervals?.[0]?.every === 3000 * 86_400_000;
     };
     await schedules.until('the newer definition', () => asWanted().catch(() => false));
     await schedules.until(

@@ -67,12 +67,12 @@ describe('a schedule', () => {
       schedules.petrel('schedule', 'add', loop.recipeFile('frozen', short), ...rarely),
     ).rejects.toMatchObject({ code: 'Conflict', hint: expect.stringContaining('--replace') });
     loop.scorer('first', 'return 0;');
-    await schedules.add('frozen', { ...short, ...custom }, '--every', '8000d', '--replace');
+    await schedules.add('frozen', { ...short, ...custom }, '--every', '3000d', '--replace');
     const after = await schedules.startedBy(log, second(1));
     expect(after.runId).not.toBe(before.runId);
     await loop.reaches(after, 'completed');
     expect((await after.log.revision()).inputs.scorer).not.toEqual((await before.log.revision()).inputs.scorer);
-    expect((await schedules.show('frozen')).times).toEqual({ type: 'every', everyMs: 2 * 86_400_000 });
+    expect((await schedules.show('frozen')).times).toEqual({ type: 'every', everyMs: 3000 * 86_400_000 });
   });
 
   it('shows its settings', async () => {

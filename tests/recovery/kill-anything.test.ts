@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { Bed } from './bed.ts';
+import { plansOfGrpo, plansOfOthers } from './coverage.ts';
 import { pairName, pairs } from './pairs.ts';
-import { plansOf, seedsPerCycle } from './plan.ts';
 import { playSeeds } from './play.ts';
 
-/** The seeds that cover the list once; `npm run test:recovery` runs other seeds. */
-const plans = plansOf(1, seedsPerCycle());
+const plans = plansOfGrpo();
 
 describe('after any kill a deterministic run continues by itself to the same states and metrics', () => {
   const done = playSeeds(plans, () => new Bed());
@@ -17,8 +16,8 @@ describe('after any kill a deterministic run continues by itself to the same sta
     );
   });
 
-  it('and these seeds covered every fault in every stage of the list', () => {
-    const planned = new Set(plans.flatMap(({ strikes }) => strikes.map(({ pair }) => pairName(pair))));
+  it('and these seeds and those of kill-algorithms.test.ts cover every fault in every stage of the list', () => {
+    const planned = new Set([...plans, ...plansOfOthers()].flatMap(({ strikes }) => strikes.map(({ pair }) => pairName(pair))));
     expect([...planned].sort()).toEqual([...new Set(pairs.map(pairName))].sort());
     expect(pairs.length).toBeGreaterThanOrEqual(40);
   });

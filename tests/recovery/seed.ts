@@ -130,6 +130,7 @@ async function ended(run: StartedRun, over: AbortController, blows: readonly Pro
 /** The faults of a run, from its own objects and from a comparison with the undisturbed run. */
 async function faultsOf(bed: Bed, run: StartedRun, expected: Essence): Promise<string[]> {
   const { faults: found } = await verifyLedger(bed.loop.store, run.runId, { deep: true });
+  bed.loop.runs.delete(run); // need not be verified again when the bed is removed
   const unlike = difference(await bed.essence(run), expected);
   return [
     ...found.map(({ key, expected: wanted, found: is }) => `ledger: ${key}: expected ${wanted}, found ${is}`),
