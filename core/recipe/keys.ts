@@ -57,9 +57,7 @@ function describeKey(path: string, schema: z.ZodType): RecipeKey {
     get type() {
       return typeText(schema);
     },
-    ...(schema instanceof z.ZodDefault
-      ? { required: false, default: schema.def.defaultValue }
-      : { required: true }),
+    ...(schema instanceof z.ZodDefault ? { required: false, default: schema.def.defaultValue } : { required: true }),
   };
 }
 

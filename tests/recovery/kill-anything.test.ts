@@ -17,7 +17,9 @@ describe('after any kill a deterministic run continues by itself to the same sta
   });
 
   it('and these seeds and those of kill-algorithms.test.ts cover every fault in every stage of the list', () => {
-    const planned = new Set([...plans, ...plansOfOthers()].flatMap(({ strikes }) => strikes.map(({ pair }) => pairName(pair))));
+    const planned = new Set(
+      [...plans, ...plansOfOthers()].flatMap(({ strikes }) => strikes.map(({ pair }) => pairName(pair))),
+    );
     expect([...planned].sort()).toEqual([...new Set(pairs.map(pairName))].sort());
     expect(pairs.length).toBeGreaterThanOrEqual(40);
   });
