@@ -8,7 +8,8 @@ export interface LoopDelay {
   restart(): void;
 }
 
-const resolutionMs = 10;
+/** Between two looks. Heartbeats stand longer delays; every 10 ms was most of the processor time of an idle process. */
+const resolutionMs = 50;
 
 export function watchLoopDelay(): LoopDelay {
   const histogram = monitorEventLoopDelay({ resolution: resolutionMs });
