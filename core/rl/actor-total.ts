@@ -14,6 +14,7 @@ import { klPenalty } from './kl.ts';
 import { positiveExampleNll } from './positive-nll.ts';
 import { policyLoss, type PolicyLossConfig, type PolicyLossInput, type PolicyLossResult } from './policy-loss/index.ts';
 import { requireTokens, tokenCount, type Numbers } from './ragged.ts';
+import { withScratch } from './scratch.ts';
 
 /** refLogProb_T is needed when klLossCoef is given, too. */
 export interface ActorLossInput extends PolicyLossInput {
@@ -47,6 +48,10 @@ export interface ActorLossResult {
 /** `own`: the result of a policy loss of the user's own, in place of the one that the config names. */
 export function actorTotal(input: ActorLossInput, config: ActorLossConfig, own?: PolicyLossResult): ActorLossResult {
   requireInputs(input, config);
+  return withScratch(() => total(input, config, own));
+}
+
+function total(input: ActorLossInput, config: ActorLossConfig, own: PolicyLossResult | undefined): ActorLossResult {
   const policy = own ?? policyLoss(config.lossMode).compute(input, config);
   const metrics: Record<string, number> = { ...policy.metrics, 'actor/pg_loss': policy.loss };
   let loss = policy.loss;
@@ -58,8 +63,9 @@ export function actorTotal(input: ActorLossInput, config: ActorLossConfig, own?:
     metrics['actor/entropy_loss'] = entropy.value;
     if (config.entropyCoeff !== 0) {
       loss -= config.entropyCoeff * entropy.value;
-      dEntropy_T = entropy.weights_T;
-      for (let t = 0; t < dEntropy_T.length; t++) dEntropy_T[t] = -config.entropyCoeff * (dEntropy_T[t] as number);
+      dEntropy_T = new Float64Array(entropy.weights_T.length);
+      for (let t = 0; t < dEntropy_T.length; t++)
+        dEntropy_T[t] = -config.entropyCoeff * (entropy.weights_T[t] as number);
     }
   }
   if (config.klLossCoef !== undefined && input.refLogProb_T !== undefined) {

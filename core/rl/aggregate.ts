@@ -12,9 +12,17 @@
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
-import { float64 } from './float64.ts';
 import { LOSS_AGG_MODES, type LossAggMode } from './names.ts';
-import { longestRow, requireTokens, rowCount, tokenCount, type Numbers, type RaggedRows } from './ragged.ts';
+import {
+  longestRow,
+  maskCounts,
+  requireTokens,
+  rowCount,
+  tokenCount,
+  type Numbers,
+  type RaggedRows,
+} from './ragged.ts';
+import { scratch, scratchFloat64 } from './scratch.ts';
 
 /** Totals over the mini-batch, all ranks (verl: `global_batch_info`). Absent ones are taken from the rows at hand. */
 export interface BatchTotals {
@@ -33,7 +41,7 @@ export interface Aggregated {
 
 /** Totals of a mini-batch, by which each of its micro-batches divides. */
 export function batchTotals(rows: RaggedRows, lossScaleFactor?: number): BatchTotals {
-  const batchNumTokens = sum(countsOf(rows, float64(rows.mask_T)));
+  const batchNumTokens = sum(maskCounts(rows));
   return { dpSize: 1, batchNumTokens, globalBatchSize: rowCount(rows), lossScaleFactor };
 }
 
@@ -44,8 +52,8 @@ export function aggregate(
   mode: LossAggMode,
   totals: BatchTotals = {},
 ): Aggregated {
-  const weights_T = new Float64Array(values_T.length).fill(1);
-  return { value: aggregateInPlace(float64(values_T), weights_T, rows, mode, totals), weights_T };
+  const weights_T = scratch(values_T.length).fill(1);
+  return { value: aggregateInPlace(scratchFloat64(values_T), weights_T, rows, mode, totals), weights_T };
 }
 
 /**
@@ -60,8 +68,8 @@ export function aggregateInPlace(
   totals: BatchTotals,
 ): number {
   requireTokens('loss', values_T, tokenCount(rows));
-  const mask_T = float64(rows.mask_T);
-  const counts_S = countsOf(rows, mask_T);
+  const mask_T = scratchFloat64(rows.mask_T);
+  const counts_S = maskCounts(rows);
   const weightOfRow = rowWeight(rows, mode, totals, counts_S);
   const perSequence = mode !== 'token-mean' && mode !== 'token-sum';
   let value = nothingValid(mode, totals, counts_S) ? NaN : 0;
@@ -148,18 +156,6 @@ function nothingValid(mode: LossAggMode, totals: BatchTotals, counts_S: Float64A
   if (mode === 'token-sum') return false;
   const total = mode === 'token-mean' ? totals.batchNumTokens : totals.globalBatchSize;
   return (total === undefined || total === 0) && nonZero(counts_S) === 0;
-}
-
-/** Tokens with mask 1 in each row. */
-function countsOf(rows: RaggedRows, mask_T: Float64Array): Float64Array {
-  const counts_S = new Float64Array(rowCount(rows));
-  for (let s = 0; s < counts_S.length; s++) {
-    const end = at(rows.offsets_S1, s + 1);
-    let count = 0;
-    for (let t = at(rows.offsets_S1, s); t < end; t++) count += mask_T[t] as number;
-    counts_S[s] = count;
-  }
-  return counts_S;
 }
 
 function sum(values: Float64Array): number {

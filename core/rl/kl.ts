@@ -13,9 +13,9 @@
  */
 import { clamp } from './clamp.ts';
 import { InvalidInputError } from '../errors.ts';
-import { float64 } from './float64.ts';
 import { KL_TYPES, type KlEstimator } from './names.ts';
 import { requireTokens, type Numbers } from './ragged.ts';
+import { scratch, scratchFloat64 } from './scratch.ts';
 
 export interface KlPenalty {
   readonly kl_T: Float64Array;
@@ -72,11 +72,11 @@ const ESTIMATORS = {
 export function klPenalty(logProb_T: Numbers, refLogProb_T: Numbers, type: string): KlPenalty {
   requireTokens('reference log-probs', refLogProb_T, logProb_T.length);
   const estimate = estimatorOf(type);
-  const [policy_T, reference_T] = [float64(logProb_T), float64(refLogProb_T)];
-  const difference_T = new Float64Array(policy_T.length);
+  const [policy_T, reference_T] = [scratchFloat64(logProb_T), scratchFloat64(refLogProb_T)];
+  const difference_T = scratch(policy_T.length);
   for (let t = 0; t < difference_T.length; t++) difference_T[t] = (policy_T[t] as number) - (reference_T[t] as number);
-  const kl_T = new Float64Array(difference_T.length);
-  const dLogProb_T = new Float64Array(difference_T.length);
+  const kl_T = scratch(difference_T.length);
+  const dLogProb_T = scratch(difference_T.length);
   estimate(difference_T, kl_T, dLogProb_T);
   return { kl_T, dLogProb_T: type.endsWith('+') ? difference_T : dLogProb_T };
 }

@@ -21,6 +21,8 @@ export interface RaggedRows {
   readonly offsets_S1: Numbers;
   /** 1 on tokens the policy produced, 0 on observation tokens and padding (verl: `response_mask`). */
   readonly mask_T: Numbers;
+  /** Tokens with mask 1 in each row, where they were counted already. */
+  readonly counts_S?: Float64Array;
 }
 
 /** Rows of these lengths; every token counts unless a mask is given. */
@@ -50,6 +52,7 @@ export function longestRow(rows: RaggedRows): number {
 
 /** Tokens with mask 1 in each row. */
 export function maskCounts(rows: RaggedRows): Float64Array {
+  if (rows.counts_S !== undefined) return rows.counts_S;
   const mask_T = float64(rows.mask_T);
   const counts_S = new Float64Array(rowCount(rows));
   for (let s = 0; s < counts_S.length; s++) {

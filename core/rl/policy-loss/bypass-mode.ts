@@ -7,7 +7,7 @@
  *
  * Rejected tokens leave the mask. Importance weights that come with the input are ignored.
  */
-import { float64 } from '../float64.ts';
+import { scratchFloat64 } from '../scratch.ts';
 import { InvalidInputError } from '../../errors.ts';
 import { correctRollout } from '../rollout-correction/index.ts';
 import { columnsOf, needed, tokenMean, type LossColumns } from './columns.ts';
@@ -26,7 +26,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
       hint: 'set algorithm.rollout_correction',
     });
   }
-  const rollout_T = float64(needed(input.rolloutLogProb_T, 'bypass_mode', 'rolloutLogProbs'));
+  const rollout_T = scratchFloat64(needed(input.rolloutLogProb_T, 'bypass_mode', 'rolloutLogProbs'));
   const columns = columnsOf({ ...input, oldLogProb_T: rollout_T });
   const corrected = correctRollout(columns.rows, columns.detachedLogProb_T, rollout_T, correction);
   const kept: PolicyLossInput = {

@@ -6,6 +6,7 @@ import { clamp } from '../clamp.ts';
 import { clipBounds } from './clip-bounds.ts';
 import { columnsOf, tokenMean } from './columns.ts';
 import { clampLogRatio } from '../log-ratio.ts';
+import { scratch } from '../scratch.ts';
 import { reduceTokenLoss } from './reduce.ts';
 import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
@@ -15,7 +16,7 @@ export const cispo: PolicyLoss = { scope: 'token', needs: LOSS_NEEDS.cispo, comp
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const [lowest, highest] = clipBounds(config);
   const { tokens, rows, mask_T, valid, logProb_T, oldLogProb_T, advantages_T, detachedLogProb_T } = columnsOf(input);
-  const loss_T = new Float64Array(tokens);
+  const loss_T = scratch(tokens);
   const derivative_T = new Float64Array(tokens);
   let [changedTokens, kl] = [0, 0];
   for (let t = 0; t < tokens; t++) {

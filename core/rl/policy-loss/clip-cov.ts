@@ -14,6 +14,7 @@ import { permute } from '../permutation.ts';
 import { clamp } from '../clamp.ts';
 import { clipBounds, passedShare } from './clip-bounds.ts';
 import { columnsOf, needed, tokenMean, type LossColumns } from './columns.ts';
+import { scratch } from '../scratch.ts';
 import { reduceTokenLoss } from './reduce.ts';
 import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
@@ -28,7 +29,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
   const [lowest, highest] = clipBounds(config);
   const columns = columnsOf(input);
   const { tokens, mask_T, valid, logProb_T, oldLogProb_T, advantages_T, detachedLogProb_T } = columns;
-  const loss_T = new Float64Array(tokens);
+  const loss_T = scratch(tokens);
   const derivative_T = new Float64Array(tokens);
   let [kl, advantages, logProbs] = [0, 0, 0];
   for (let t = 0; t < tokens; t++) {

@@ -1,13 +1,13 @@
-/** The inputs of a policy loss in the form that its loops read. */
-import { float64 } from '../float64.ts';
+/** The inputs of a policy loss in the form that its loops read. The arrays are scratch: none may be in the loss's result. */
+import { scratchFloat64 } from '../scratch.ts';
 import { InvalidInputError } from '../../errors.ts';
-import { requireTokens, tokenCount, type RaggedRows } from '../ragged.ts';
+import { maskCounts, requireTokens, tokenCount, type RaggedRows } from '../ragged.ts';
 import type { LossNeed } from '../names.ts';
 import type { PolicyLossInput } from './types.ts';
 
 export interface LossColumns {
   readonly tokens: number;
-  /** Those of the input, with the mask below, so that what follows need not convert it again. */
+  /** Those of the input, with the mask below and its counts, so that what follows need not make them again. */
   readonly rows: RaggedRows;
   readonly mask_T: Float64Array;
   /** Σ mask: what shares of tokens divide by. */
@@ -27,17 +27,19 @@ export function columnsOf(input: PolicyLossInput): LossColumns {
   requireTokens('old log-probs', input.oldLogProb_T, tokens);
   requireTokens('advantages', input.advantages_T, tokens);
   if (input.detachedLogProb_T !== undefined) requireTokens('detached log-probs', input.detachedLogProb_T, tokens);
-  const mask_T = float64(input.rows.mask_T);
-  const logProb_T = float64(input.logProb_T);
+  const mask_T = scratchFloat64(input.rows.mask_T);
+  const { offsets_S1 } = input.rows;
+  const counts_S = maskCounts({ offsets_S1, mask_T });
+  const logProb_T = scratchFloat64(input.logProb_T);
   return {
     tokens,
-    rows: { offsets_S1: input.rows.offsets_S1, mask_T },
+    rows: { offsets_S1, mask_T, counts_S },
     mask_T,
-    valid: sum(mask_T),
+    valid: counts_S.reduce((total, count) => total + count, 0),
     logProb_T,
-    oldLogProb_T: float64(input.oldLogProb_T),
-    advantages_T: float64(input.advantages_T),
-    detachedLogProb_T: input.detachedLogProb_T === undefined ? logProb_T : float64(input.detachedLogProb_T),
+    oldLogProb_T: scratchFloat64(input.oldLogProb_T),
+    advantages_T: scratchFloat64(input.advantages_T),
+    detachedLogProb_T: input.detachedLogProb_T === undefined ? logProb_T : scratchFloat64(input.detachedLogProb_T),
   };
 }
 
@@ -61,10 +63,4 @@ const WHAT: Readonly<Record<LossNeed, string>> = {
 /** verl's masked mean of a sum that was taken over valid tokens only: 0 when there is none. */
 export function tokenMean(sumOfValid: number, valid: number): number {
   return sumOfValid / (valid + 1e-8);
-}
-
-function sum(values: Float64Array): number {
-  let total = 0;
-  for (let t = 0; t < values.length; t++) total += values[t] as number;
-  return total;
 }

@@ -13,6 +13,7 @@
 import { clamp } from '../clamp.ts';
 import { columnsOf, tokenMean } from './columns.ts';
 import { clampLogRatio } from '../log-ratio.ts';
+import { scratch } from '../scratch.ts';
 import { reduceTokenLoss } from './reduce.ts';
 import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
@@ -48,7 +49,7 @@ const binaryKlAllows: Rule = (logProb, oldLogProb, bound) => {
 function compute(input: PolicyLossInput, config: PolicyLossConfig, allows: Rule): PolicyLossResult {
   const { tokens, rows, mask_T, valid, logProb_T, oldLogProb_T, advantages_T, detachedLogProb_T } = columnsOf(input);
   const { clipRatioLow: low = config.clipRatio, clipRatioHigh: high = config.clipRatio, clipRatioC } = config;
-  const loss_T = new Float64Array(tokens);
+  const loss_T = scratch(tokens);
   const derivative_T = new Float64Array(tokens);
   let [leftOut, truncated, kl] = [0, 0, 0];
   for (let t = 0; t < tokens; t++) {

@@ -7,6 +7,7 @@
  */
 import { InvalidInputError } from '../../errors.ts';
 import { columnsOf, tokenMean } from './columns.ts';
+import { scratch } from '../scratch.ts';
 import { reduceTokenLoss } from './reduce.ts';
 import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
@@ -21,7 +22,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     });
   }
   const { tokens, rows, mask_T, valid, logProb_T, oldLogProb_T, advantages_T } = columnsOf(input);
-  const loss_T = new Float64Array(tokens);
+  const loss_T = scratch(tokens);
   const derivative_T = new Float64Array(tokens);
   let kl = 0;
   for (let t = 0; t < tokens; t++) {

@@ -3,6 +3,7 @@
  * old log-probs and reports no metric. Meant for the advantages of the same name.
  */
 import { columnsOf } from './columns.ts';
+import { scratch } from '../scratch.ts';
 import { reduceTokenLoss } from './reduce.ts';
 import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
@@ -11,7 +12,7 @@ export const gpg: PolicyLoss = { scope: 'token', needs: LOSS_NEEDS.gpg, compute 
 
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const { tokens, rows, logProb_T, advantages_T } = columnsOf(input);
-  const loss_T = new Float64Array(tokens);
+  const loss_T = scratch(tokens);
   const derivative_T = new Float64Array(tokens);
   for (let t = 0; t < tokens; t++) {
     const advantage = advantages_T[t] as number;

@@ -8,6 +8,7 @@ import { at } from '../../at.ts';
 import { rowCount } from '../ragged.ts';
 import { clipBounds, passedShare } from './clip-bounds.ts';
 import { columnsOf, tokenMean, type LossColumns } from './columns.ts';
+import { scratch } from '../scratch.ts';
 import { reduceTokenLoss } from './reduce.ts';
 import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
@@ -20,7 +21,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
   const [lowest, highest] = clipBounds(config);
   const columns = columnsOf(input);
   const { tokens, rows, mask_T, valid, logProb_T, oldLogProb_T, advantages_T, detachedLogProb_T } = columns;
-  const loss_T = new Float64Array(tokens);
+  const loss_T = scratch(tokens);
   const derivative_T = new Float64Array(tokens);
   let [clippedTokens, kl] = [0, 0];
   for (let s = 0; s < rowCount(rows); s++) {

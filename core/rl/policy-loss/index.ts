@@ -17,6 +17,7 @@ import { sapo } from './sapo.ts';
 import { sppo } from './sppo.ts';
 import type { PolicyLoss } from './types.ts';
 import { vanilla } from './vanilla.ts';
+import { withScratch } from '../scratch.ts';
 
 export type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
@@ -45,5 +46,5 @@ export function policyLoss(name: string): PolicyLoss {
   if (found === undefined) {
     throw new InvalidInputError(`unknown policy loss "${name}"`, { hint: `one of ${POLICY_LOSS_NAMES.join(', ')}` });
   }
-  return found;
+  return { ...found, compute: (input, config) => withScratch(() => found.compute(input, config)) };
 }

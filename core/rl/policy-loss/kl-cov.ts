@@ -11,6 +11,7 @@ import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';
 import { columnsOf, tokenMean, type LossColumns } from './columns.ts';
 import { largestIndices } from './largest.ts';
+import { scratch } from '../scratch.ts';
 import { reduceTokenLoss } from './reduce.ts';
 import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
@@ -22,7 +23,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
   if (!(klCovRatio > 0)) throw new InvalidInputError(`kl_cov_ratio must be greater than 0, got ${klCovRatio}`);
   const columns = columnsOf(input);
   const { tokens, mask_T, valid, logProb_T, oldLogProb_T, advantages_T } = columns;
-  const loss_T = new Float64Array(tokens);
+  const loss_T = scratch(tokens);
   const derivative_T = new Float64Array(tokens);
   let kl = 0;
   for (let t = 0; t < tokens; t++) {

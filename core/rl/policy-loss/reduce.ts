@@ -1,5 +1,5 @@
 import { aggregateInPlace } from '../aggregate.ts';
-import { float64 } from '../float64.ts';
+import { scratchFloat64 } from '../scratch.ts';
 import { requireTokens } from '../ragged.ts';
 import type { PolicyLossConfig, PolicyLossInput } from './types.ts';
 
@@ -13,7 +13,7 @@ export function reduceTokenLoss(
   loss_T: Float64Array,
   derivative_T: Float64Array,
 ): { readonly loss: number; readonly dLogProb_T: Float64Array } {
-  const isWeights_T = input.rolloutIsWeights_T === undefined ? undefined : float64(input.rolloutIsWeights_T);
+  const isWeights_T = input.rolloutIsWeights_T === undefined ? undefined : scratchFloat64(input.rolloutIsWeights_T);
   if (isWeights_T !== undefined) {
     requireTokens('importance weights', isWeights_T, loss_T.length);
     multiply(loss_T, isWeights_T);

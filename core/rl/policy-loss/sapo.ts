@@ -4,6 +4,7 @@
  */
 import { columnsOf, tokenMean } from './columns.ts';
 import { clampLogRatio, LOG_RATIO_LIMIT } from '../log-ratio.ts';
+import { scratch } from '../scratch.ts';
 import { reduceTokenLoss } from './reduce.ts';
 import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
@@ -13,7 +14,7 @@ export const sapo: PolicyLoss = { scope: 'token', needs: LOSS_NEEDS.sapo, comput
 function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossResult {
   const { tokens, rows, mask_T, valid, logProb_T, oldLogProb_T, advantages_T } = columnsOf(input);
   const { tauPos = 1, tauNeg = 1.05 } = config;
-  const loss_T = new Float64Array(tokens);
+  const loss_T = scratch(tokens);
   const derivative_T = new Float64Array(tokens);
   let kl = 0;
   for (let t = 0; t < tokens; t++) {

@@ -11,6 +11,7 @@ import { clamp } from '../clamp.ts';
 import { clipBounds, passedShare } from './clip-bounds.ts';
 import { columnsOf, tokenMean } from './columns.ts';
 import { clampLogRatio, LOG_RATIO_LIMIT } from '../log-ratio.ts';
+import { scratch } from '../scratch.ts';
 import { reduceTokenLoss } from './reduce.ts';
 import { LOSS_NEEDS } from '../names.ts';
 import type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
@@ -22,7 +23,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
   if (!(clipRatioC > 1)) throw new InvalidInputError(`clip_ratio_c must be greater than 1, got ${clipRatioC}`);
   const [lowest, highest] = clipBounds(config);
   const { tokens, rows, mask_T, valid, logProb_T, oldLogProb_T, advantages_T } = columnsOf(input);
-  const loss_T = new Float64Array(tokens);
+  const loss_T = scratch(tokens);
   const derivative_T = new Float64Array(tokens);
   let [clippedTokens, dualClippedTokens, kl] = [0, 0, 0];
   for (let t = 0; t < tokens; t++) {

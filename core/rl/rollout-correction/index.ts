@@ -3,7 +3,7 @@
  * `compute_rollout_correction_and_rejection_mask`, section `algorithm.rollout_correction`). In decoupled mode it is applied
  * once per batch, to old log-probs; the policy loss `bypass_mode` applies it to the current ones.
  */
-import { float64 } from '../float64.ts';
+import { scratch, scratchFloat64 } from '../scratch.ts';
 import { requireTokens, tokenCount, type Numbers, type RaggedRows } from '../ragged.ts';
 import { driftMetrics } from './drift.ts';
 import type { RolloutCorrection } from './options.ts';
@@ -33,7 +33,7 @@ export function correctRollout(
 ): CorrectedRollout {
   requireTokens('log-probs', logProb_T, tokenCount(rows));
   requireTokens('rollout log-probs', rolloutLogProb_T, tokenCount(rows));
-  const [train_T, rollout_T] = [float64(logProb_T), float64(rolloutLogProb_T)];
+  const [train_T, rollout_T] = [scratchFloat64(logProb_T), scratchFloat64(rolloutLogProb_T)];
   const columns = correctionColumns(rows, difference(train_T, rollout_T));
   const weighted = correction.weights === undefined ? undefined : importanceWeights(columns, correction.weights);
   const rejected = correction.rejection.length === 0 ? undefined : rejectTokens(columns, correction.rejection);
@@ -46,7 +46,7 @@ export function correctRollout(
 }
 
 function difference(a_T: Float64Array, b_T: Float64Array): Float64Array {
-  const difference_T = new Float64Array(a_T.length);
+  const difference_T = scratch(a_T.length);
   for (let t = 0; t < difference_T.length; t++) difference_T[t] = (a_T[t] as number) - (b_T[t] as number);
   return difference_T;
 }

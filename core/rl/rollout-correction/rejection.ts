@@ -13,6 +13,7 @@
 import { at } from '../../at.ts';
 import { clampLogRatio } from '../log-ratio.ts';
 import { rowCount } from '../ragged.ts';
+import { scratch } from '../scratch.ts';
 import type { RejectionRule } from './options.ts';
 import {
   deviation,
@@ -34,7 +35,8 @@ export interface Rejection {
 }
 
 export function rejectTokens(columns: CorrectionColumns, rules: readonly RejectionRule[]): Rejection {
-  const mask_T = columns.mask_T.slice();
+  const mask_T = scratch(columns.mask_T.length);
+  mask_T.set(columns.mask_T);
   const metrics: Record<string, number> = {};
   for (const rule of rules) {
     const judged = rule.over === 'none' ? judgeTokens(rule, columns) : judgeRows(rule, columns);
@@ -63,8 +65,8 @@ interface Judgement {
 
 function judgeTokens(rule: RejectionRule, columns: CorrectionColumns): Judgement {
   const { mask_T, valid, logRatio_T, ratio_T } = columns;
-  const value_T = new Float64Array(mask_T.length);
-  const kept_T = new Float64Array(mask_T.length);
+  const value_T = scratch(mask_T.length);
+  const kept_T = scratch(mask_T.length);
   const { estimator, lowest = -Infinity, highest } = rule;
   for (let t = 0; t < value_T.length; t++) {
     const value = estimate(estimator, logRatio_T[t] as number, ratio_T[t] as number);

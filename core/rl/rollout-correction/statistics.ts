@@ -1,7 +1,7 @@
 /** What weights, rejection and drift read, and the statistics that they have in common. */
 import { clamp } from '../clamp.ts';
 import { at } from '../../at.ts';
-import { float64 } from '../float64.ts';
+import { scratch, scratchFloat64 } from '../scratch.ts';
 import { InvalidInputError } from '../../errors.ts';
 import { clampLogRatio } from '../log-ratio.ts';
 import { requireTokens, tokenCount, type Numbers, type RaggedRows } from '../ragged.ts';
@@ -25,13 +25,13 @@ export function correctionColumns(rows: RaggedRows, logRatio_T: Numbers): Correc
   const tokens = tokenCount(rows);
   requireTokens('mask', rows.mask_T, tokens);
   requireTokens('log-ratios', logRatio_T, tokens);
-  const mask_T = float64(rows.mask_T);
+  const mask_T = scratchFloat64(rows.mask_T);
   const converted: RaggedRows = { offsets_S1: rows.offsets_S1, mask_T };
   const counts_S = rowSums(mask_T, converted);
   const valid = counts_S.reduce((sum, count) => sum + count, 0);
   if (valid === 0) throw new InvalidInputError('the rollout correction needs at least one valid token');
-  const l_T = float64(logRatio_T);
-  const ratio_T = new Float64Array(tokens);
+  const l_T = scratchFloat64(logRatio_T);
+  const ratio_T = scratch(tokens);
   for (let t = 0; t < tokens; t++) ratio_T[t] = Math.exp(clampLogRatio(l_T[t] as number));
   return { rows: converted, mask_T, valid, counts_S, logRatio_T: l_T, ratio_T };
 }

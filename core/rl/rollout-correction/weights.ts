@@ -15,6 +15,7 @@
 import { at } from '../../at.ts';
 import { clampLogRatio, LOG_RATIO_LIMIT } from '../log-ratio.ts';
 import { rowSums } from '../row-sums.ts';
+import { scratch } from '../scratch.ts';
 import type { WeightOptions } from './options.ts';
 import {
   deviation,
@@ -63,7 +64,7 @@ function boundedWeights(
 ): BoundedWeights {
   const { upper, lower } = bounds;
   const low = lowBound(bounds);
-  const weights_T = new Float64Array(mask_T.length);
+  const weights_T = scratch(mask_T.length).fill(0);
   const rawMeans_S = new Float64Array(counts_S.length);
   const means_S = new Float64Array(counts_S.length);
   let [above, below] = [0, 0];
