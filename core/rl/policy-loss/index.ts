@@ -21,7 +21,7 @@ import { withScratch } from '../scratch.ts';
 
 export type { PolicyLoss, PolicyLossConfig, PolicyLossInput, PolicyLossResult } from './types.ts';
 
-const LOSSES: Readonly<Record<PolicyLossName, PolicyLoss>> = {
+const LOSSES: Readonly<Record<PolicyLossName, PolicyLoss>> = inScratch({
   vanilla,
   gspo,
   sapo,
@@ -38,7 +38,7 @@ const LOSSES: Readonly<Record<PolicyLossName, PolicyLoss>> = {
   gvpo,
   flowrl,
   online_dpo: onlineDpo,
-};
+});
 
 /** @throws InvalidInputError with the known losses. */
 export function policyLoss(name: string): PolicyLoss {
@@ -46,5 +46,13 @@ export function policyLoss(name: string): PolicyLoss {
   if (found === undefined) {
     throw new InvalidInputError(`unknown policy loss "${name}"`, { hint: `one of ${POLICY_LOSS_NAMES.join(', ')}` });
   }
-  return { ...found, compute: (input, config) => withScratch(() => found.compute(input, config)) };
+  return found;
+}
+
+function inScratch<Name extends string>(losses: Readonly<Record<Name, PolicyLoss>>): Record<Name, PolicyLoss> {
+  const entries = Object.entries<PolicyLoss>(losses).map(([name, { compute, ...loss }]) => [
+    name,
+    { ...loss, compute: (...words: Parameters<PolicyLoss['compute']>) => withScratch(() => compute(...words)) },
+  ]);
+  return Object.fromEntries(entries) as Record<Name, PolicyLoss>;
 }
