@@ -49,6 +49,7 @@ function sessionOf(works: Works, settings: BenchSettings): Session {
 
 /** After these calls the JavaScript engine has optimised the loops, as in the first minutes of a run. */
 const warmUp = 4;
+
 const sizes = (quick: boolean) => (quick ? { responses: 16, tokens: 32 } : { responses: 1024, tokens: 2048 });
 const groupSize = 8;
 

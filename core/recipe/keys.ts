@@ -53,7 +53,7 @@ function describeKey(path: string, schema: z.ZodType): RecipeKey {
   return {
     path,
     ...doc,
-    // Only help and errors show types. To make all of them is a tenth of the start of a process.
+    // Made when it is read: only help and errors show types, and every command starts by collecting the keys.
     get type() {
       return typeText(schema);
     },

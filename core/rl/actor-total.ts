@@ -13,7 +13,7 @@ import { aggregate } from './aggregate.ts';
 import { klPenalty } from './kl.ts';
 import { positiveExampleNll } from './positive-nll.ts';
 import { policyLoss, type PolicyLossConfig, type PolicyLossInput, type PolicyLossResult } from './policy-loss/index.ts';
-import { requireTokens, tokenCount, type Numbers } from './ragged.ts';
+import { countedRows, requireTokens, tokenCount, type Numbers } from './ragged.ts';
 import { withScratch } from './scratch.ts';
 
 /** refLogProb_T is needed when klLossCoef is given, too. */
@@ -48,7 +48,7 @@ export interface ActorLossResult {
 /** `own`: the result of a policy loss of the user's own, in place of the one that the config names. */
 export function actorTotal(input: ActorLossInput, config: ActorLossConfig, own?: PolicyLossResult): ActorLossResult {
   requireInputs(input, config);
-  return withScratch(() => total(input, config, own));
+  return withScratch(() => total({ ...input, rows: countedRows(input.rows) }, config, own));
 }
 
 function total(input: ActorLossInput, config: ActorLossConfig, own: PolicyLossResult | undefined): ActorLossResult {

@@ -14,6 +14,7 @@ import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
 import { LOSS_AGG_MODES, type LossAggMode } from './names.ts';
 import {
+  countedRows,
   longestRow,
   maskCounts,
   requireTokens,
@@ -35,7 +36,7 @@ export interface BatchTotals {
 
 export interface Aggregated {
   readonly value: number;
-  /** d value / d x at each token; 0 where the mask is 0. */
+  /** d value / d x at each token; 0 where the mask is 0. Inside of `withScratch` a scratch array. */
   readonly weights_T: Float64Array;
 }
 
@@ -68,8 +69,7 @@ export function aggregateInPlace(
   totals: BatchTotals,
 ): number {
   requireTokens('loss', values_T, tokenCount(rows));
-  const mask_T = scratchFloat64(rows.mask_T);
-  const counts_S = maskCounts(rows);
+  const { mask_T, counts_S } = countedRows(rows);
   const weightOfRow = rowWeight(rows, mode, totals, counts_S);
   const perSequence = mode !== 'token-mean' && mode !== 'token-sum';
   let value = nothingValid(mode, totals, counts_S) ? NaN : 0;

@@ -2,8 +2,19 @@
 import fc from 'fast-check';
 import { at } from '../at.ts';
 import type { ActorLossInput } from './actor-total.ts';
-import type { PolicyLossInput } from './policy-loss/index.ts';
+import type { PolicyLossConfig, PolicyLossInput } from './policy-loss/index.ts';
 import { raggedRows, rowCount, type RaggedRows } from './ragged.ts';
+
+/** Settings with which every policy loss can be computed. */
+export const lossSettings = {
+  clipRatio: 0.2,
+  clipRatioC: 3,
+  clipCovRatio: 0.3,
+  clipCovLb: 0.1,
+  klCovRatio: 0.3,
+  droBeta: 0.4,
+  seed: [7],
+} satisfies Partial<PolicyLossConfig>;
 
 export const arbitraryRows: fc.Arbitrary<RaggedRows> = rowsOf(1, 5);
 

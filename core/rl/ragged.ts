@@ -13,6 +13,7 @@
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
 import { float64, valueAt } from './float64.ts';
+import { scratchFloat64 } from './scratch.ts';
 
 export type Numbers = ArrayLike<number>;
 
@@ -62,6 +63,19 @@ export function maskCounts(rows: RaggedRows): Float64Array {
     counts_S[s] = count;
   }
   return counts_S;
+}
+
+/** Rows whose mask has been converted and counted, so that several losses need not do it again. */
+export interface CountedRows extends RaggedRows {
+  readonly mask_T: Float64Array;
+  readonly counts_S: Float64Array;
+}
+
+/** Inside of `withScratch` the mask may be a scratch array. */
+export function countedRows(rows: RaggedRows): CountedRows {
+  const { offsets_S1 } = rows;
+  const mask_T = scratchFloat64(rows.mask_T);
+  return { offsets_S1, mask_T, counts_S: rows.counts_S ?? maskCounts({ offsets_S1, mask_T }) };
 }
 
 /** One value per row, on every token with mask 1 and 0 elsewhere. */

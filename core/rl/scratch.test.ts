@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { actorTotal, type ActorLossConfig, type ActorLossInput } from './actor-total.ts';
-import { arbitraryLossInput, arbitraryValues } from './arbitrary.test-support.ts';
+import { arbitraryLossInput, arbitraryValues, lossSettings } from './arbitrary.test-support.ts';
 import { batchTotals } from './aggregate.ts';
 import { POLICY_LOSS_NAMES } from './names.ts';
 import { parseRolloutCorrection } from './rollout-correction/options.ts';
@@ -61,12 +61,7 @@ test.each(
     lossMode,
     lossAggMode: 'seq-mean-token-mean',
     totals: batchTotals(input.rows),
-    clipRatio: 0.2,
-    clipRatioC: 3,
-    clipCovRatio: 0.3,
-    clipCovLb: 0.1,
-    klCovRatio: 0.3,
-    droBeta: 0.4,
+    ...lossSettings,
     rolloutCorrection: parseRolloutCorrection({
       rollout_is: 'token',
       rollout_is_batch_normalize: true,
@@ -74,7 +69,6 @@ test.each(
       rollout_rs_threshold: '2,1',
       loss_type,
     }),
-    seed: [7],
     entropyCoeff: 0.1,
     klLossCoef: 0.5,
     klLossType: 'k3+',

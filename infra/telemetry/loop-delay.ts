@@ -8,7 +8,10 @@ export interface LoopDelay {
   restart(): void;
 }
 
-/** Between two looks. Heartbeats stand longer delays; every 10 ms was most of the processor time of an idle process. */
+/**
+ * Between two looks. A shorter delay is seen only by chance; heartbeats stand longer ones. A look every 10 ms took half of the
+ * processor time of an idle worker.
+ */
 const resolutionMs = 50;
 
 export function watchLoopDelay(): LoopDelay {

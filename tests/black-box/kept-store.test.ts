@@ -61,6 +61,8 @@ describe('the store of 5ad3543', () => {
       await petrel('metrics', name);
       await petrel('samples', name);
     });
+
+    it.each(names)('%s: the ledger is verified', (name) => store.verify(name));
   });
 
   describe('once petrel is up', () => {

@@ -1,7 +1,7 @@
 /** The inputs of a policy loss in the form that its loops read. The arrays are scratch: none may be in the loss's result. */
 import { scratchFloat64 } from '../scratch.ts';
 import { InvalidInputError } from '../../errors.ts';
-import { maskCounts, requireTokens, tokenCount, type RaggedRows } from '../ragged.ts';
+import { countedRows, requireTokens, tokenCount, type RaggedRows } from '../ragged.ts';
 import type { LossNeed } from '../names.ts';
 import type { PolicyLossInput } from './types.ts';
 
@@ -27,15 +27,13 @@ export function columnsOf(input: PolicyLossInput): LossColumns {
   requireTokens('old log-probs', input.oldLogProb_T, tokens);
   requireTokens('advantages', input.advantages_T, tokens);
   if (input.detachedLogProb_T !== undefined) requireTokens('detached log-probs', input.detachedLogProb_T, tokens);
-  const mask_T = scratchFloat64(input.rows.mask_T);
-  const { offsets_S1 } = input.rows;
-  const counts_S = maskCounts({ offsets_S1, mask_T });
+  const rows = countedRows(input.rows);
   const logProb_T = scratchFloat64(input.logProb_T);
   return {
     tokens,
-    rows: { offsets_S1, mask_T, counts_S },
-    mask_T,
-    valid: counts_S.reduce((total, count) => total + count, 0),
+    rows,
+    mask_T: rows.mask_T,
+    valid: rows.counts_S.reduce((total, count) => total + count, 0),
     logProb_T,
     oldLogProb_T: scratchFloat64(input.oldLogProb_T),
     advantages_T: scratchFloat64(input.advantages_T),

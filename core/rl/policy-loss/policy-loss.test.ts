@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { at } from '../../at.ts';
-import { arbitraryLossInput } from '../arbitrary.test-support.ts';
+import { arbitraryLossInput, lossSettings } from '../arbitrary.test-support.ts';
 import { batchTotals } from '../aggregate.ts';
 import { LOSS_AGG_MODES, POLICY_LOSS_NAMES } from '../names.ts';
 import { raggedRows, rowCount, type Numbers } from '../ragged.ts';
@@ -12,14 +12,8 @@ import { policyLoss, type PolicyLossConfig, type PolicyLossInput } from './index
 const settings: PolicyLossConfig = {
   lossAggMode: 'token-mean',
   totals: {},
-  clipRatio: 0.2,
-  clipRatioC: 3,
-  clipCovRatio: 0.3,
-  clipCovLb: 0.1,
-  klCovRatio: 0.3,
-  droBeta: 0.4,
+  ...lossSettings,
   rolloutCorrection: parseRolloutCorrection({ rollout_is: 'token' }),
-  seed: [7],
 };
 
 const ofTokens = [
