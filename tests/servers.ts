@@ -78,7 +78,7 @@ export async function startNats(folder: string): Promise<TestServer & HasNats> {
     {},
     () => isNatsReady({ url, systemKey: options.systemKey }),
   );
-  return Object.assign(server, { nats: { url, key: options.key } });
+  return Object.assign(server, { nats: { url, key: options.key, systemKey: options.systemKey } });
 }
 
 /** Starts any server; repeats `isReady` until it returns true. */

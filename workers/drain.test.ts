@@ -24,7 +24,7 @@ function scene(
 ) {
   const job = new InFlightJob(
     role,
-    { stage: role === 'trainer' ? 'update' : role, runId: 'r' },
+    { stage: role === 'trainer' ? 'update' : role, runId: 'r', jobId: 'j' },
     { ...progress, note: '' },
   );
   const start = performance.now();
@@ -81,7 +81,7 @@ describe('a worker that is told to leave', () => {
 
   it('requeues a job that becomes slower', async () => {
     const progress = { done: 9, total: 10, note: '' };
-    const job = new InFlightJob('reward', { stage: 'reward', runId: 'r' }, progress);
+    const job = new InFlightJob('reward', { stage: 'reward', runId: 'r', jobId: 'j' }, progress);
     job.begin(performance.now() - 9_000);
     const rejected = vi.fn();
     job.requeued.catch(rejected);

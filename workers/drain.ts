@@ -19,6 +19,7 @@ export class InFlightJob {
   readonly role: Role;
   readonly stage: Stage;
   readonly runId: string;
+  readonly jobId: string;
   readonly progress: JobProgress;
   readonly #cancelled = new AbortController();
   /** Rejects when the job is requeued or cancelled. */
@@ -27,10 +28,15 @@ export class InFlightJob {
   #over = false;
   #beganAt: number | undefined;
 
-  constructor(role: Role, { stage, runId }: Pick<JobMessage, 'stage' | 'runId'>, progress: JobProgress) {
+  constructor(
+    role: Role,
+    { stage, runId, jobId }: Pick<JobMessage, 'stage' | 'runId' | 'jobId'>,
+    progress: JobProgress,
+  ) {
     this.role = role;
     this.stage = stage;
     this.runId = runId;
+    this.jobId = jobId;
     this.progress = progress;
     this.requeued = new Promise((_, reject) => (this.#reject = reject));
     this.requeued.catch(() => undefined); // the caller that waits for the job gets the error
@@ -63,9 +69,9 @@ export class InFlightJob {
     this.#end(new PreemptedError('Leaving', `requeued: ${why}`));
   }
 
-  /** Stops the job, because its run has ended. */
-  cancel(): void {
-    this.#end(new PreemptedError('Cancelled', `${this.runId} has ended`));
+  /** Stops the job, because nobody wants its result. */
+  cancel(why: string): void {
+    this.#end(new PreemptedError('Cancelled', why));
     this.#cancelled.abort();
   }
 

@@ -1,20 +1,27 @@
 /** Entry of a worker process of the fleet. */
+import { randomBytes } from 'node:crypto';
 import { timings } from '../core/wire/messages.ts';
+import { identityText } from '../core/wire/worker-identity.ts';
 import { ec2Notice, metadataVariable } from '../infra/fleet/ec2-notice.ts';
 import { firstNotice, signalNotice } from '../infra/fleet/notice.ts';
 import type { Notice } from '../infra/fleet/notice.ts';
 import { buildId, petrelHome } from '../infra/home.ts';
 import { connectNats } from '../infra/nats/connection.ts';
 import { servesStore } from '../infra/stack/driven-runs.ts';
+import { instanceName } from '../infra/stack/identity.ts';
 import { announceReady, keepStack, predecessorVariable, stackFromEnv, workerGraceMs } from '../infra/stack/index.ts';
 import { goodbyeMs, within } from './drain.ts';
 import { workerOptions } from './options.ts';
 import { Worker } from './worker.ts';
 
 const options = { ...workerOptions(process.argv.slice(2)), predecessorEnded: process.env[predecessorVariable] };
-const nc = await connectNats(stackFromEnv(), options.name);
+const instance = instanceName(petrelHome());
+const identity = { instance, worker: options.name, incarnation: randomBytes(6).toString('hex') };
+const nc = await connectNats(stackFromEnv(), identityText(identity));
 const worker = new Worker(options, {
   nc,
+  identity,
+  stackInstance: instance,
   timing: timings.local,
   home: petrelHome(),
   isKnownStore: (url) => servesStore(petrelHome(), url),

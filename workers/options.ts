@@ -7,13 +7,18 @@ import type { Role } from '../core/roles.ts';
 import { noticeSources } from '../infra/fleet/notice.ts';
 import type { NoticeSource } from '../infra/fleet/notice.ts';
 
-export interface WorkerOptions {
+/** What a worker does, and with how much of the machine. */
+export interface WorkerRoles {
   /** How the previous process of this name ended, as the supervisor reports it. */
   readonly predecessorEnded?: string | undefined;
-  readonly name: string;
   readonly roles: readonly Role[];
   /** Compute threads of the engine. */
   readonly threads: number;
+}
+
+export interface WorkerOptions extends WorkerRoles {
+  /** Name of the worker on its machine. */
+  readonly name: string;
   /** Source, besides signals, of preemption notices for this machine. */
   readonly notice?: NoticeSource;
 }

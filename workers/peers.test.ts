@@ -4,6 +4,7 @@ import { Peers } from './peers.ts';
 
 const entry = (worker: string, more: Partial<Presence> = {}): Presence => ({
   v: 1,
+  instance: 'here',
   worker,
   incarnation: `${worker}-1`,
   pid: 1,

@@ -1,5 +1,6 @@
 /** What a worker knows about the other workers, from their presence messages. */
 import type { Presence } from '../core/wire/messages.ts';
+import { placeWords } from '../core/wire/worker-identity.ts';
 
 export class Peers {
   readonly #own: string;
@@ -13,7 +14,7 @@ export class Peers {
   }
 
   heard(entry: Presence, now: number): void {
-    if (entry.incarnation !== this.#own) this.#heard.set(entry.worker, { entry, at: now });
+    if (entry.incarnation !== this.#own) this.#heard.set(placeWords(entry), { entry, at: now });
   }
 
   /** Is there another trainer that works for this run, for one of these components at least, and takes its jobs? */
@@ -46,7 +47,7 @@ export class Peers {
   #scorers(now: number): Presence[] {
     return this.#present(now)
       .filter(({ roles }) => roles.includes('reward'))
-      .sort((a, b) => (a.worker < b.worker ? -1 : 1));
+      .sort((a, b) => (placeWords(a) < placeWords(b) ? -1 : 1));
   }
 
   /** Is there another trainer that takes jobs of this profile and works for no run? */

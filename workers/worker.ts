@@ -1,5 +1,4 @@
 /** A worker process: it has roles, pulls their jobs, and publishes its presence. */
-import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import type { NatsConnection } from '@nats-io/nats-core';
@@ -16,6 +15,8 @@ import type { EndedSamples } from '../core/wire/ended-samples.ts';
 import { checkJobInput, rewardInput, scoringSettings } from '../core/wire/job-inputs.ts';
 import { leaseRelease, leaseSubject, wireVersion } from '../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../core/wire/messages.ts';
+import { identityText, shownName } from '../core/wire/worker-identity.ts';
+import type { WorkerIdentity } from '../core/wire/worker-identity.ts';
 import type { Notice } from '../infra/fleet/notice.ts';
 import { readMessage } from '../infra/nats/incoming.ts';
 import { Journal } from '../infra/nats/journal.ts';
@@ -45,7 +46,7 @@ import { buildNeed, jobNeeds, missedNeed, roomNeed } from './needs.ts';
 import type { NeedPorts } from './needs.ts';
 import type { Leaseholder } from './lease.ts';
 import { Peers } from './peers.ts';
-import type { WorkerOptions } from './options.ts';
+import type { WorkerRoles } from './options.ts';
 import { RewardRoom } from './reward/room.ts';
 import { RewardRole } from './reward/score.ts';
 import type { ScoringReport } from './reward/score.ts';
@@ -87,6 +88,9 @@ function leaseOf({ runId, store, input }: JobMessage): Leaseholder {
 
 export interface WorkerPorts {
   readonly nc: NatsConnection;
+  readonly identity: WorkerIdentity;
+  /** Of the machine of the control process. */
+  readonly stackInstance: string;
   readonly timing: Timing;
   readonly home: string;
   /** False for a store that the user of the stack never named: jobs in it are refused. */
@@ -100,9 +104,11 @@ export interface WorkerPorts {
 }
 
 export class Worker {
-  readonly #options: WorkerOptions;
+  readonly #options: WorkerRoles;
   readonly #ports: WorkerPorts;
-  readonly #incarnation = randomBytes(6).toString('hex');
+  readonly #identity: WorkerIdentity;
+  /** In records and logs. */
+  readonly #name: string;
   readonly #since = new Date().toISOString();
   readonly #lease: TrainerLease;
   readonly #peers: Peers;
@@ -128,9 +134,11 @@ export class Worker {
   #lastErrorRun: string | undefined;
   #rewardTicks = 0;
 
-  constructor(options: WorkerOptions, ports: WorkerPorts) {
+  constructor(options: WorkerRoles, ports: WorkerPorts) {
     this.#options = options;
     this.#ports = ports;
+    this.#identity = ports.identity;
+    this.#name = shownName(this.#identity, ports.stackInstance);
     this.#stores = storesByUrl(ports.isKnownStore);
     this.#reward = new RewardRole(
       join(ports.home, 'cache'),
@@ -148,8 +156,8 @@ export class Worker {
       // A waiting job is delivered again every `progressMs`, to one of several trainers.
       { askEveryMs: ports.timing.watchdogMs, waiterMs: 10 * ports.timing.progressMs },
     );
-    this.#peers = new Peers(this.#incarnation, ports.timing.presenceMs);
-    this.#journal = new Journal(ports.nc, this.#incarnation, { lost: () => this.#engine?.journalLost() });
+    this.#peers = new Peers(this.#identity.incarnation, ports.timing.presenceMs);
+    this.#journal = new Journal(ports.nc, this.#identity, { lost: () => this.#engine?.journalLost() });
     this.#beacon = new PresenceBeacon(ports.nc, ports.timing, () => this.#presence());
   }
 
@@ -160,7 +168,7 @@ export class Worker {
       this.#engine = await EngineClient.start({
         threads,
         cache: join(this.#ports.home, 'cache'),
-        incarnation: this.#incarnation,
+        incarnation: this.#identity.incarnation,
         journalMs: this.#ports.timing.journalMs,
         onDeath: this.#ports.die,
       });
@@ -212,7 +220,7 @@ export class Worker {
       return;
     const last = await within(left, engine.saveLast((engine.saveMs ?? 0) < left));
     if (last?.runId !== undefined)
-      lineWriter(this.#ports.nc, last.runId, this.#options.name)('info', `leaving: ${last.text}`);
+      lineWriter(this.#ports.nc, last.runId, this.#identity)('info', `leaving: ${last.text}`);
     console.log(`leaving: ${last?.text ?? 'no time to save the last state'}`);
   }
 
@@ -230,8 +238,7 @@ export class Worker {
       const puller = new Puller({
         nc: this.#ports.nc,
         timing: this.#ports.timing,
-        worker: this.#options.name,
-        incarnation: this.#incarnation,
+        identity: this.#identity,
         predecessorEnded: this.#options.predecessorEnded,
         role,
         profile,
@@ -242,6 +249,7 @@ export class Worker {
         onSuccess: (message) => this.#succeeded(message),
         onFailure: (message, error) => this.#failed(message, error),
         onTrouble: (error) => this.#cannotPull(role, error),
+        onClaimLost: (message) => this.#claimLost(message),
       });
       this.#pullers.push(puller);
       this.#running.push(puller.run());
@@ -272,7 +280,7 @@ export class Worker {
   async #refuse(role: Role, message: JobMessage, deliveries: number): Promise<Refusal | undefined> {
     const lack = await this.#fitness.firstLack(jobNeeds(message, this.#needPorts));
     if (lack !== undefined)
-      return { because: `${this.#options.name} cannot run it: ${lack.message}`, delayMs: unfitDelayMs(deliveries) };
+      return { because: `${this.#name} cannot run it: ${lack.message}`, delayMs: unfitDelayMs(deliveries) };
     if (role === 'trainer') return this.#refuseTraining(message, deliveries);
     if (deliveries <= timesLeftToScorer && this.#scoredAheadElsewhere(message))
       return { because: undefined, delayMs: handOverMs * Math.min(deliveries, 10) * (1 + Math.random()) };
@@ -333,10 +341,10 @@ export class Worker {
       stage: message.stage,
       output: { ...answer.output },
       timings: { [`timing_s/${message.stage}`]: answer.seconds, ...answer.counts },
-      writer: { process: this.#options.name, at: new Date().toISOString() },
+      writer: { process: this.#name, at: new Date().toISOString() },
     };
     faultPoint('result.before', facts);
-    const outcome = await store.create(key, encodeRecord(proven(record, this.#incarnation, secret)));
+    const outcome = await store.create(key, encodeRecord(proven(record, identityText(this.#identity), secret)));
     // Another worker has finished the job because this process seemed dead, and this result is discarded. If the existing
     // one lacks its proof, the job comes again.
     if (outcome !== 'created')
@@ -353,7 +361,7 @@ export class Worker {
     checkJobInput(message.stage, message.input);
     const engine = this.#engine;
     if (engine === undefined) throw new Error(`this worker holds ${this.#options.roles.join(', ')}, not ${role}`);
-    const say = lineWriter(this.#ports.nc, message.runId, this.#options.name);
+    const say = lineWriter(this.#ports.nc, message.runId, this.#identity);
     const journal = message.stage === 'rollout' ? await this.#journal.read(message.runId, message.jobId) : [];
     const run = () =>
       engine.run(message, journal, {
@@ -380,7 +388,7 @@ export class Worker {
     const input = rewardInput(message.input);
     // A slow scorer does not mean a stuck process: every call has its own time limit, which this process enforces.
     const pulse = setInterval(() => (this.#rewardTicks += 1), this.#ports.timing.progressMs);
-    const say = lineWriter(this.#ports.nc, message.runId, this.#options.name);
+    const say = lineWriter(this.#ports.nc, message.runId, this.#identity);
     const report: ScoringReport = {
       progress: (done, total) => void Object.assign(progress, { done, total, note: 'scoring' }),
       say: (text) => say('info', text),
@@ -397,7 +405,7 @@ export class Worker {
   #scorerOf(jobId: string): () => string | undefined {
     let scorer: string | undefined;
     return () => {
-      if (this.#options.roles.includes('reward')) return this.#incarnation;
+      if (this.#options.roles.includes('reward')) return this.#identity.incarnation;
       const now = Date.now();
       if (scorer === undefined || !this.#peers.scores(scorer, now)) scorer = this.#peers.scorerOf(jobId, now);
       return scorer;
@@ -412,12 +420,12 @@ export class Worker {
   /** Other workers need not go on with samples that this one scores now. */
   #tellTaken({ runId, follows }: JobMessage): void {
     if (follows === undefined) return;
-    const taken = { v: wireVersion, runId, jobId: follows, by: this.#incarnation };
+    const taken = { v: wireVersion, runId, jobId: follows, by: this.#identity.incarnation };
     this.#ports.nc.publish(samplesTakenSubject, JSON.stringify(taken));
   }
 
   #listenForEndedSamples(): void {
-    this.#ports.nc.subscribe(endedSamplesSubject(this.#incarnation), {
+    this.#ports.nc.subscribe(endedSamplesSubject(this.#identity.incarnation), {
       callback: (error, raw) => {
         const told = error === null ? readMessage(raw, endedSamples) : undefined;
         if (told !== undefined) this.#scoreAhead(told);
@@ -426,7 +434,8 @@ export class Worker {
     this.#ports.nc.subscribe(samplesTakenSubject, {
       callback: (error, raw) => {
         const taken = error === null ? readMessage(raw, samplesTaken) : undefined;
-        if (taken !== undefined && taken.by !== this.#incarnation) this.#reward.ahead.taken(taken.runId, taken.jobId);
+        if (taken !== undefined && taken.by !== this.#identity.incarnation)
+          this.#reward.ahead.taken(taken.runId, taken.jobId);
       },
     });
   }
@@ -434,7 +443,7 @@ export class Worker {
   #scoreAhead(told: EndedSamples): void {
     const scoring = scoringSettings(told.scoring);
     if (scoring === undefined || this.#leaving !== undefined || !this.#fitness.takesJobs) return;
-    const say = lineWriter(this.#ports.nc, told.runId, this.#options.name);
+    const say = lineWriter(this.#ports.nc, told.runId, this.#identity);
     const report: ScoringReport = { progress: () => {}, say: (text) => say('info', text) };
     this.#reward.scoreAhead(() => this.#store(told.store), told, scoring, report);
   }
@@ -457,7 +466,7 @@ export class Worker {
   }
 
   #meet(entry: Presence): void {
-    if (entry.incarnation === this.#incarnation) return;
+    if (entry.incarnation === this.#identity.incarnation) return;
     this.#peers.heard(entry, Date.now());
     if (entry.lease !== undefined) this.#lease.trainedElsewhere(entry.lease, entry.trains);
   }
@@ -487,7 +496,7 @@ export class Worker {
 
   /** Ends the run's jobs of every role, and its scorers. */
   #cancel(runId: string): void {
-    for (const job of this.#inFlight) if (job.runId === runId) job.cancel();
+    for (const job of this.#inFlight) if (job.runId === runId) job.cancel(`${runId} has ended`);
     void this.#reward.endRun(runId);
   }
 
@@ -501,7 +510,7 @@ export class Worker {
   }
 
   #say({ runId }: JobMessage, level: 'info' | 'warn' | 'error', text: string): void {
-    lineWriter(this.#ports.nc, runId, this.#options.name)(level, text);
+    lineWriter(this.#ports.nc, runId, this.#identity)(level, text);
     console.error(`${runId} ${text}`);
   }
 
@@ -528,6 +537,13 @@ export class Worker {
     void Promise.all(this.#running).then(() => setTimeout(() => this.#ports.renew(), unhealthyMs));
   }
 
+  /** Another worker has the job since this machine had no connection. */
+  #claimLost({ runId, jobId, stage }: JobMessage): void {
+    console.error(`${runId} ${stage} ${jobId}: another worker has it now`);
+    for (const job of this.#inFlight)
+      if (job.runId === runId && job.jobId === jobId) job.cancel('another worker has it');
+  }
+
   /** The worker would look ready and take no job; it keeps trying. */
   #cannotPull(role: Role, error: unknown): void {
     const { message, ...rest } = errorToJson(error);
@@ -549,15 +565,14 @@ export class Worker {
   }
 
   #presence(): Presence {
-    const { name, roles, threads } = this.#options;
+    const { roles, threads } = this.#options;
     const { runId: lease, components } = this.#lease;
     const { lacks } = this.#fitness;
     const ahead = this.#reward.ahead.jobs;
     const lastError = lacks[0]?.error ?? this.#lastError;
     return {
       v: wireVersion,
-      worker: name,
-      incarnation: this.#incarnation,
+      ...this.#identity,
       ...(this.#options.predecessorEnded === undefined ? {} : { predecessorEnded: this.#options.predecessorEnded }),
       pid: process.pid,
       host: hostname(),

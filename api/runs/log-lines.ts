@@ -1,10 +1,11 @@
 /** Log lines of a run, stored and live, each returned once. */
 import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
-import { logSubject } from '../../core/wire/messages.ts';
+import { logsOf } from '../../core/wire/messages.ts';
 import type { LogLine } from '../../core/wire/messages.ts';
+import { instanceName } from '../../infra/stack/identity.ts';
 import { readStack } from '../../infra/stack/index.ts';
-import { parseLogLine, readLogChunk } from '../../infra/telemetry/run-log-lines.ts';
+import { readLogChunk, receivedLine } from '../../infra/telemetry/run-log-lines.ts';
 
 /** Reads the stored lines, chunk by chunk, and leaves out those that were returned before. */
 export class LogReader {
@@ -91,9 +92,10 @@ export async function listenToLog(
   if (stack === undefined) return async () => {};
   const { connectNats } = await import('../../infra/nats/connection.ts');
   const nc = await connectNats(stack, 'logs', { timeoutMs: 2_000 }).catch(() => undefined);
-  nc?.subscribe(logSubject(runId), {
+  const own = instanceName(home);
+  nc?.subscribe(logsOf(runId), {
     callback: (error, message) => {
-      const line = error === null ? parseLogLine(message.string()) : undefined;
+      const line = error === null ? receivedLine(message, own) : undefined;
       if (line !== undefined) onLine(line);
     },
   });

@@ -43,7 +43,7 @@ async function open(settings: BenchSettings): Promise<Session> {
       Number.POSITIVE_INFINITY,
     ),
   );
-  const journal = new Journal(nc, 'bench', { lost: () => {} });
+  const journal = new Journal(nc, { instance: 'bench', worker: 'bench' }, { lost: () => {} });
   await journal.read('bench', 'bench'); // this declares the stream
   let draw = 0;
   let onFirst = false;

@@ -11,6 +11,7 @@ const run = { runId: 'toy-1', kind: 'rl', state: 'running', wish: 'run' } as con
 const driven: Driven = { type: 'driven', stage: 'update' };
 const worker = (part: Partial<Presence> = {}): Presence => ({
   v: 1,
+  instance: 'here',
   worker: 'local-1',
   incarnation: 'a',
   pid: 1,

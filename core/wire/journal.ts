@@ -4,6 +4,8 @@
  */
 import { z } from 'zod';
 import type { JobId, RunId } from '../ids.ts';
+import { placeWords } from './worker-identity.ts';
+import type { WorkerPlace } from './worker-identity.ts';
 
 export const journalVersion = 1;
 
@@ -50,7 +52,7 @@ export const tokensPerSegmentHead = 12;
 
 export const journalStream = 'JOURNAL';
 export const journalStreamSubjects = 'journal.>';
-export const journalSubject = (runId: RunId, jobId: JobId, incarnation: string) =>
-  `journal.${runId}.${jobId}.${incarnation}`;
+export const journalSubject = (runId: RunId, jobId: JobId, from: WorkerPlace) =>
+  `journal.${runId}.${jobId}.${placeWords(from)}`;
 /** All entries of a job, from all workers. */
-export const journalOfJob = (runId: RunId, jobId: JobId) => `journal.${runId}.${jobId}.*`;
+export const journalOfJob = (runId: RunId, jobId: JobId) => `journal.${runId}.${jobId}.>`;

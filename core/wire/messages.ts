@@ -6,6 +6,8 @@ import { z } from 'zod';
 import type { JobId, RunId } from '../ids.ts';
 import { roles } from '../roles.ts';
 import type { Role } from '../roles.ts';
+import { anyPlace, placeWords } from './worker-identity.ts';
+import type { WorkerPlace } from './worker-identity.ts';
 
 export const wireVersion = 1;
 const version = z.literal(wireVersion);
@@ -36,7 +38,6 @@ export type JobMessage = z.infer<typeof jobMessage>;
 export const claimRequest = z.object({
   v: version,
   jobId: z.string(),
-  worker: z.string(),
   incarnation: z.string(),
   /** How the previous process of this worker name ended: `SIGSEGV`, `exit code 1`. */
   predecessorEnded: z.string().optional(),
@@ -67,27 +68,26 @@ export const jobEvent = z.discriminatedUnion('type', [
   z.object({
     v: version,
     type: z.literal('progress'),
-    worker: z.string(),
     done: z.number(),
     total: z.number(),
     note: z.string(),
   }),
-  z.object({ v: version, type: z.literal('done'), worker: z.string() }),
+  z.object({ v: version, type: z.literal('done') }),
   z.object({
     v: version,
     type: z.literal('failed'),
-    worker: z.string(),
     kind: z.enum(['terminal', 'retryable', 'pause', 'preempted', 'unfit', 'unknown']),
     error: errorJson,
   }),
   /** The worker does not run it now (leased to another run, disk full): the job waits. */
-  z.object({ v: version, type: z.literal('queued'), worker: z.string(), because: z.string() }),
+  z.object({ v: version, type: z.literal('queued'), because: z.string() }),
 ]);
 export type JobEvent = z.infer<typeof jobEvent>;
 
 /** Worker → everyone, in a key-value bucket whose entries expire. */
 export const presence = z.object({
   v: version,
+  instance: z.string(),
   worker: z.string(),
   incarnation: z.string(),
   predecessorEnded: z.string().optional(),
@@ -121,7 +121,7 @@ export const presence = z.object({
 });
 export type Presence = z.infer<typeof presence>;
 
-/** Any process → the log collector of the control process, and `petrel logs -f`. */
+/** As stored. `source`: the process that wrote it. */
 export const logLine = z.object({
   v: version,
   at: z.string(),
@@ -130,6 +130,9 @@ export const logLine = z.object({
   text: z.string(),
 });
 export type LogLine = z.infer<typeof logLine>;
+
+/** Any process → the log collector of the control process, and `petrel logs -f`. Its source is in the subject. */
+export const logNote = logLine.omit({ source: true });
 
 /**
  * Control → workers: the run has paused or ended. It needs no trainer, and no process waits for its samples.
@@ -163,14 +166,21 @@ export const jobStreamSubjects = (role: Role) => `jobs.${role}.>`;
 export const jobConsumerFilter = (role: Role, profile: string) => `jobs.${role}.${profile}.>`;
 export const jobConsumer = (role: Role, profile: string) => `${role}-${profile}`;
 /** The run id is part of the subject, because two runs may need the same job and each stores its own result. */
-export const claimSubject = (runId: RunId, jobId: JobId) => `claim.${runId}.${jobId}`;
-export const eventSubject = (runId: RunId, jobId: JobId) => `ev.${runId}.${jobId}`;
-export const logSubject = (runId: RunId) => `log.${runId}`;
+export const claimSubject = (runId: RunId, jobId: JobId, from: WorkerPlace) =>
+  `claim.${runId}.${jobId}.${placeWords(from)}`;
+/** The claims of every worker; of all jobs of the run for `*`. */
+export const claimsOf = (runId: RunId, jobId: JobId) => `claim.${runId}.${jobId}.${anyPlace}`;
+export const eventSubject = (runId: RunId, jobId: JobId, from: WorkerPlace) =>
+  `ev.${runId}.${jobId}.${placeWords(from)}`;
+export const eventsOf = (runId: RunId, jobId: JobId) => `ev.${runId}.${jobId}.${anyPlace}`;
+export const logSubject = (runId: RunId, from: WorkerPlace) => `log.${runId}.${placeWords(from)}`;
+export const logsOf = (runId: RunId) => `log.${runId}.${anyPlace}`;
 export const liveSubject = (runId: RunId) => `live.${runId}`;
 export const leaseSubject = 'lease.release';
 export const presenceBucket = 'PRESENCE';
 /** The same entries as messages, for workers that must learn at once what another one does. */
-export const presenceSubject = (worker: string) => `presence.${worker}`;
+export const presenceSubject = (worker: WorkerPlace) => `presence.${placeWords(worker)}`;
+export const presencesSubject = `presence.${anyPlace}`;
 
 /**
  * Timing of the dispatch plane, in ms. `local`: one machine. `fleet`: several machines with different clocks and real

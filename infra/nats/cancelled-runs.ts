@@ -4,7 +4,7 @@
  * on one of its jobs is told again.
  */
 import type { NatsConnection, Subscription } from '@nats-io/nats-core';
-import { claimSubject, eventSubject, jobEvent, leaseSubject, wireVersion } from '../../core/wire/messages.ts';
+import { claimsOf, eventsOf, jobEvent, leaseSubject, wireVersion } from '../../core/wire/messages.ts';
 import type { ClaimReply } from '../../core/wire/messages.ts';
 import { readMessage } from './incoming.ts';
 
@@ -31,10 +31,10 @@ export class CancelledRuns {
   /** Tells the workers now, and again when a worker shows that it has not heard. */
   add(runId: string): void {
     this.delete(runId);
-    const claims = this.#nc.subscribe(claimSubject(runId, '*'), {
+    const claims = this.#nc.subscribe(claimsOf(runId, '*'), {
       callback: (error, message) => void (error === null && message.respond(JSON.stringify(drop))),
     });
-    const events = this.#nc.subscribe(eventSubject(runId, '*'), {
+    const events = this.#nc.subscribe(eventsOf(runId, '*'), {
       callback: (error, message) => {
         if (error === null && readMessage(message, jobEvent)?.type === 'progress') this.#tell(runId);
       },

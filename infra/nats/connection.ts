@@ -11,6 +11,8 @@ export interface NatsTarget {
   readonly url: string;
   /** Private key from `newNatsKey`; without it the server must accept everybody. */
   readonly key?: string | undefined;
+  /** Private key of the system account, which tells of connections; only who owns the server has it. */
+  readonly systemKey?: string | undefined;
 }
 
 /** Any object with the address of NATS, such as `StackInfo`. */
@@ -51,6 +53,11 @@ export async function connectNats(
   }
   void logStatus(connection, name, options.log ?? (() => {}));
   return connection;
+}
+
+/** A connection of the system account; undefined for a server whose system account this stack does not know. */
+export async function connectSystem({ url, systemKey }: NatsTarget, name: string): Promise<NatsConnection | undefined> {
+  return systemKey === undefined ? undefined : await connectNats({ nats: { url, key: systemKey } }, `${name}-system`);
 }
 
 function connectOptions({ url, key }: NatsTarget, name: string): ConnectionOptions {

@@ -18,6 +18,8 @@ import { roleOfStage } from '../../core/wire/jobs.ts';
 import type { ScoringSettings, Stage, StageTypes } from '../../core/wire/jobs.ts';
 import { jobStream, jobSubject, leaseSubject, runJobsFilter, wireVersion } from '../../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../../core/wire/messages.ts';
+import { identityText, shownName } from '../../core/wire/worker-identity.ts';
+import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
 import { faultPoint } from '../faults/index.ts';
 import { digestOf } from '../store/digest.ts';
 import { claimKeyOf } from '../store/claim-key.ts';
@@ -26,6 +28,7 @@ import { claimSecret, proven, requireProof } from '../store/result-proof.ts';
 import { CancelledRuns } from './cancelled-runs.ts';
 import { linkOf } from './link.ts';
 import type { Link } from './link.ts';
+import { forgetWorker } from './presence.ts';
 import { ensureStreams } from './streams.ts';
 import { WaitSession, atRest } from './wait-session.ts';
 import type { JobResult, NoRoom, WaitOptions } from './wait-session.ts';
@@ -52,12 +55,14 @@ export interface JobRequest<S extends Stage> {
   readonly follows?: string;
 }
 
-/** Called for a run when a worker that held one of its jobs has been replaced by another process of the same name. */
-export type WorkerEnded = (runId: string, worker: string, how: string) => void;
+/** Called for a run when the process of a worker that held one of its jobs has ended, with a sentence for its log. */
+export type WorkerEnded = (runId: string, text: string) => void;
 
 export interface DispatcherOptions {
   /** Name of this control process in records. */
   readonly process: string;
+  /** Of this machine. */
+  readonly instance: string;
   readonly timing: Timing;
   /** Called when a job could not be published. */
   readonly noRoom?: NoRoom;
@@ -79,6 +84,7 @@ export class Dispatcher {
   readonly #ended: WorkerEnded;
   readonly #cancelled: CancelledRuns;
   readonly #process: string;
+  readonly #instance: string;
   /** By place of the store. */
   readonly #claimKeys = new Map<string, Promise<string>>();
   #jsm: JetStreamManager;
@@ -86,16 +92,17 @@ export class Dispatcher {
   private constructor(
     nc: NatsConnection,
     jsm: JetStreamManager,
-    { process, timing, noRoom, ended }: DispatcherOptions,
+    { process, instance, timing, noRoom, ended }: DispatcherOptions,
   ) {
     this.#nc = nc;
     this.#process = process;
+    this.#instance = instance;
     this.#ended = ended ?? (() => {});
     this.#noRoom = noRoom ?? (async () => undefined);
     this.#js = jetstream(nc);
     this.#jsm = jsm;
     this.#timing = timing;
-    this.#workers = new Workers(nc, timing, (entry, before) => this.#replaced(entry, before));
+    this.#workers = new Workers(nc, instance, timing, (entry, before) => this.#replaced(entry, before));
     this.#link = linkOf(nc);
     this.#cancelled = new CancelledRuns(nc);
     this.#link.onBack(() => this.#sessions.forEach((session) => session.reconnected()));
@@ -106,12 +113,26 @@ export class Dispatcher {
   }
 
   #replaced(entry: Presence, before: Presence | undefined): void {
-    const sessions = [...this.#sessions.values()];
-    const runs = sessions
-      .filter(({ jobId, runId }) => before?.jobs.includes(jobId) || before?.lease === runId)
-      .map(({ runId }) => runId);
-    for (const runId of new Set(runs)) this.#ended(runId, entry.worker, entry.predecessorEnded ?? 'vanished');
-    for (const session of sessions) session.replaced(entry);
+    if (before !== undefined)
+      this.#tellRuns(before, `ended (${entry.predecessorEnded ?? 'vanished'}) and was started again`);
+    for (const session of [...this.#sessions.values()]) session.replaced(entry);
+  }
+
+  /** This process of a worker is gone: its jobs go to others at once, and it is no longer listed. */
+  lost(gone: WorkerIdentity): void {
+    const entry = this.#workers.forget(gone);
+    if (entry !== undefined) this.#tellRuns(entry, 'is gone: its connection closed');
+    for (const session of [...this.#sessions.values()]) session.lost(gone);
+    void forgetWorker(this.#nc, this.#timing, gone);
+  }
+
+  /** Tells the runs that a worker worked for. */
+  #tellRuns(worker: Presence, what: string): void {
+    const concerned = [...this.#sessions.values()].filter(
+      ({ jobId, runId }) => worker.jobs.includes(jobId) || worker.lease === runId,
+    );
+    for (const runId of new Set(concerned.map(({ runId }) => runId)))
+      this.#ended(runId, `worker ${shownName(worker, this.#instance)} ${what}`);
   }
 
   /** Throws TerminalError or PauseError, as the job's failure requires, or the signal's reason. */
@@ -146,13 +167,14 @@ export class Dispatcher {
       iteration: request.at.iteration,
       whyUnheld: () => this.#whyUnheld(role, request.profile, request.runId),
       nc: this.#nc,
+      nameOf: (place) => shownName(place, this.#instance),
       timing: this.#timing,
       ...(request.quarantined === undefined ? {} : { quarantined: request.quarantined }),
       ...(request.divisible === undefined ? {} : { divisible: request.divisible }),
       others: (than) => this.#workers.others(role, request.profile, than),
       publish: () => this.#publish(request, jobId),
       stillQueued: () => this.#isQueued(request, jobId),
-      secretOf: (incarnation) => claimSecret(key, request.runId, jobId, incarnation),
+      secretOf: (claimant) => claimSecret(key, request.runId, jobId, identityText(claimant)),
       readResult: () => this.#result(request, jobId, key),
       noRoom: this.#noRoom,
       over: () => this.#sessions.delete(name),

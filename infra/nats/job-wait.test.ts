@@ -7,21 +7,15 @@ const timing = timings.local;
 /** A claim by a process whose predecessor of the same name crashed, unless `ended` says otherwise. */
 const claim = (worker: string, incarnation = worker, predecessorEnded = 'SIGSEGV') =>
   ({ v: wireVersion, jobId: 'j', worker, incarnation, predecessorEnded }) as const;
-const progress = (worker: string): JobEvent => ({
-  v: wireVersion,
-  type: 'progress',
+/** Events with their sender. */
+const progress = (worker: string): [JobEvent, string] => [
+  { v: wireVersion, type: 'progress', done: 1, total: 2, note: '' },
   worker,
-  done: 1,
-  total: 2,
-  note: '',
-});
-const failed = (kind: Extract<JobEvent, { type: 'failed' }>['kind']): JobEvent => ({
-  v: wireVersion,
-  type: 'failed',
-  worker: 'a',
-  kind,
-  error: { code: 'X', message: 'it broke' },
-});
+];
+const failed = (kind: Extract<JobEvent, { type: 'failed' }>['kind']): [JobEvent, string] => [
+  { v: wireVersion, type: 'failed', kind, error: { code: 'X', message: 'it broke' } },
+  'a',
+];
 
 describe('a job that is waited for', () => {
   it('goes to the first worker that claims it, and stays with it while that worker shows signs of life', () => {
@@ -29,7 +23,7 @@ describe('a job that is waited for', () => {
     expect(wait.claim(claim('a'), 0)).toMatchObject({ answer: 'go', alone: false });
     expect(wait.claim(claim('b'), timing.ackWaitMs - 1)).toMatchObject({ answer: 'held' });
     expect(wait.holder).toBe('a');
-    wait.event(progress('a'), timing.ackWaitMs - 1);
+    wait.event(...progress('a'), timing.ackWaitMs - 1);
     expect(wait.claim(claim('b'), timing.ackWaitMs + 1)).toMatchObject({ answer: 'held' });
   });
 
@@ -45,6 +39,15 @@ describe('a job that is waited for', () => {
     expect([wait.replaced('b', 'other'), wait.replaced('a', 'first')]).toEqual([false, false]);
     expect(wait.claim(claim('b'), 1)).toMatchObject({ answer: 'held' });
     expect(wait.replaced('a', 'second')).toBe(true);
+    expect(wait.claim(claim('b'), 1)).toMatchObject({ answer: 'go', alone: true });
+  });
+
+  it('can be claimed as soon as the connection of its holder closes; the closed connection of another process frees nothing', () => {
+    const wait = new JobWait('j', timing);
+    wait.claim(claim('a', 'first'), 0);
+    expect([wait.lost('a', 'earlier'), wait.lost('b', 'first')]).toEqual([false, false]);
+    expect(wait.claim(claim('b'), 1)).toMatchObject({ answer: 'held' });
+    expect(wait.lost('a', 'first')).toBe(true);
     expect(wait.claim(claim('b'), 1)).toMatchObject({ answer: 'go', alone: true });
   });
 
@@ -65,24 +68,22 @@ describe('a job that is waited for', () => {
     const later = timing.ackWaitMs + 1;
     wait.claim(claim('b'), later);
     for (const kind of ['preempted', 'retryable', 'unfit', 'unknown', 'pause', 'terminal'] as const)
-      expect(wait.event(failed(kind), later)).toEqual({ type: 'wait' });
+      expect(wait.event(...failed(kind), later)).toEqual({ type: 'wait' });
     expect(wait.claim(claim('c'), later + 1)).toMatchObject({ answer: 'held' });
     expect(wait.holder).toBe('b');
-    expect(wait.event(failed('preempted'), 2 * later)).toMatchObject({ type: 'publish' });
+    expect(wait.event(...failed('preempted'), 2 * later)).toMatchObject({ type: 'publish' });
   });
 
   it('stays with its holder when another worker refuses it, and shows a reason only while it has no holder', () => {
     const wait = new JobWait('j', timing);
-    const refused = (worker: string): JobEvent => ({
-      v: wireVersion,
-      type: 'queued',
+    const refused = (worker: string): [JobEvent, string] => [
+      { v: wireVersion, type: 'queued', because: `${worker} is leased` },
       worker,
-      because: `${worker} is leased`,
-    });
-    wait.event(refused('b'), 0);
+    ];
+    wait.event(...refused('b'), 0);
     expect([wait.holder, wait.queuedBecause]).toEqual([undefined, 'b is leased']);
     wait.claim(claim('a'), 0);
-    wait.event(refused('b'), 1);
+    wait.event(...refused('b'), 1);
     expect([wait.holder, wait.queuedBecause]).toEqual(['a', undefined]);
   });
 
@@ -111,24 +112,24 @@ describe('a job that is waited for', () => {
 
   it('costs nothing when its worker was preempted, however often', () => {
     const wait = new JobWait('j', timing);
-    for (let i = 0; i < 50; i++) expect(wait.event(failed('preempted'), i)).toEqual({ type: 'publish', delayMs: 0 });
+    for (let i = 0; i < 50; i++) expect(wait.event(...failed('preempted'), i)).toEqual({ type: 'publish', delayMs: 0 });
   });
 
   it('costs nothing when its worker is unfit, however often, and names the worker and the reason', () => {
     const wait = new JobWait('j', timing);
-    for (let i = 0; i < 50; i++) expect(wait.event(failed('unfit'), i)).toEqual({ type: 'publish', delayMs: 0 });
+    for (let i = 0; i < 50; i++) expect(wait.event(...failed('unfit'), i)).toEqual({ type: 'publish', delayMs: 0 });
     expect(wait.queuedBecause).toMatch(/^a cannot run it: /);
   });
 
   it('pauses the run at the third unknown failure and gives up at once on a terminal one', () => {
     const wait = new JobWait('j', timing);
-    expect(wait.event(failed('unknown'), 0).type).toBe('publish');
-    expect(wait.event(failed('unknown'), 0).type).toBe('publish');
-    expect(wait.event(failed('unknown'), 0)).toMatchObject({
+    expect(wait.event(...failed('unknown'), 0).type).toBe('publish');
+    expect(wait.event(...failed('unknown'), 0).type).toBe('publish');
+    expect(wait.event(...failed('unknown'), 0)).toMatchObject({
       type: 'give-up',
       error: { kind: 'pause', code: 'JobFailed' },
     });
-    expect(new JobWait('j', timing).event(failed('terminal'), 0)).toMatchObject({
+    expect(new JobWait('j', timing).event(...failed('terminal'), 0)).toMatchObject({
       type: 'give-up',
       error: { kind: 'terminal', code: 'X' },
     });
@@ -138,12 +139,12 @@ describe('a job that is waited for', () => {
     let others = true;
     const wait = new JobWait('j', timing, { others: (than) => others && than.has('a') });
     wait.claim(claim('a'), 0);
-    for (let i = 0; i < 6; i++) expect(wait.event(failed('unknown'), 10)).toMatchObject({ type: 'publish' });
+    for (let i = 0; i < 6; i++) expect(wait.event(...failed('unknown'), 10)).toMatchObject({ type: 'publish' });
     expect(wait.claim(claim('a'), 11).answer).toBe('held');
     expect(wait.claim(claim('b'), 12).answer).toBe('go');
     others = false;
     expect(wait.claim(claim('a'), 12 + 2 * timing.ackWaitMs).answer).toBe('go');
-    expect(wait.event(failed('unknown'), 13)).toMatchObject({ type: 'give-up', error: { code: 'JobFailed' } });
+    expect(wait.event(...failed('unknown'), 13)).toMatchObject({ type: 'give-up', error: { code: 'JobFailed' } });
   });
 
   it('that can be split is poison after its first crash alone; its parts run alone from the start', () => {
@@ -158,7 +159,7 @@ describe('a job that is waited for', () => {
 
   it('waits longer after each retryable failure, up to five seconds', () => {
     const wait = new JobWait('j', timing);
-    const delays = Array.from({ length: 12 }, () => wait.event(failed('retryable'), 0)).map((verdict) =>
+    const delays = Array.from({ length: 12 }, () => wait.event(...failed('retryable'), 0)).map((verdict) =>
       verdict.type === 'publish' ? verdict.delayMs : -1,
     );
     expect(delays).toEqual(delays.toSorted((a, b) => a - b));

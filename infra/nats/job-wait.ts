@@ -8,6 +8,7 @@
  *     ▲                                     │ claim() by another worker: "held"
  *     │ event "failed" or "queued",         │ event "progress": renews the ack wait
  *     │ another process took its name,      │
+ *     │ its connection closed,              │
  *     └─ or silent for ackWaitMs ───────────┤
  *                                           └─ event "done" ──▶ verdict: read the result
  *
@@ -65,6 +66,9 @@ interface Holder {
   /** How the process ended, if the process that replaced it could tell. */
   ended?: string | undefined;
 }
+
+/** A claim with the name of the worker that sent it. */
+export type Claim = Pick<ClaimRequest, 'incarnation' | 'predecessorEnded'> & { readonly worker: string };
 
 /** What a worker that asked is told; the message is `ClaimReply`. */
 export interface ClaimAnswer {
@@ -127,16 +131,23 @@ export class JobWait {
     return true;
   }
 
+  /** This process of a worker is gone. True when it held the job, which now has no holder. */
+  lost(worker: string, incarnation: string): boolean {
+    if (this.#holder?.worker !== worker || this.#holder.incarnation !== incarnation) return false;
+    this.#holder.lastSeen = Number.NEGATIVE_INFINITY;
+    return true;
+  }
+
   /** The connection is back after an outage: the holder gets a full ack wait, since its messages could not arrive. */
   reconnected(now: number): void {
     if (this.#holder !== undefined && this.#holder.lastSeen !== Number.NEGATIVE_INFINITY) this.#holder.lastSeen = now;
   }
 
   /** Answers a worker that asks whether it may start the job. */
-  claim(request: ClaimRequest, now: number): ClaimAnswer {
+  claim(request: Claim, now: number): ClaimAnswer {
     const reply = (answer: ClaimAnswer['answer'], alone = false): ClaimAnswer => ({ answer, alone });
     if (this.#poison !== undefined) return reply('drop');
-    const same = this.#holder?.incarnation === request.incarnation;
+    const same = this.#holder?.worker === request.worker && this.#holder.incarnation === request.incarnation;
     this.replaced(request.worker, request.incarnation, request.predecessorEnded);
     if (this.heldAt(now) && !same) return reply('held');
     if (this.#leavesToOthers(request.worker, now)) return reply('held');
@@ -148,24 +159,25 @@ export class JobWait {
     return reply('go', alone);
   }
 
-  event(event: JobEvent, now: number): Verdict {
+  /** `worker`: who sent it. */
+  event(event: JobEvent, worker: string, now: number): Verdict {
     switch (event.type) {
       case 'progress':
-        if (this.#holder?.worker === event.worker) this.#holder.lastSeen = now;
-        this.progress = { done: event.done, total: event.total, note: event.note, worker: event.worker };
+        if (this.#holder?.worker === worker) this.#holder.lastSeen = now;
+        this.progress = { done: event.done, total: event.total, note: event.note, worker };
         return wait;
       case 'done':
         return { type: 'read-result' };
       case 'queued':
         // A refusal by one worker does not end the hold of another.
-        if (this.#holder?.worker === event.worker) this.#holder = undefined;
+        if (this.#holder?.worker === worker) this.#holder = undefined;
         if (this.#holder === undefined) this.queuedBecause = event.because;
         return wait;
       case 'failed':
         // This worker lost the job to another one, which runs it now: only the holder's outcome counts.
-        if (this.#holder?.worker !== event.worker && this.heldAt(now)) return wait;
+        if (this.#holder?.worker !== worker && this.heldAt(now)) return wait;
         this.#holder = undefined;
-        return this.#failed(event, now);
+        return this.#failed(event, worker, now);
     }
   }
 
@@ -192,11 +204,11 @@ export class JobWait {
     );
   }
 
-  #failed(event: Extract<JobEvent, { type: 'failed' }>, now: number): Verdict {
+  #failed(event: Extract<JobEvent, { type: 'failed' }>, worker: string, now: number): Verdict {
     const { code, message } = event.error;
     const detail = {
       ...(event.error.hint === undefined ? {} : { hint: event.error.hint }),
-      where: event.error.where ?? event.worker,
+      where: event.error.where ?? worker,
     };
     switch (event.kind) {
       case 'terminal':
@@ -207,7 +219,7 @@ export class JobWait {
         return { type: 'publish', delayMs: 0 };
       case 'unfit':
         // This says nothing about the job. The worker refuses such jobs from now on.
-        this.queuedBecause = `${event.worker} cannot run it: ${message}`;
+        this.queuedBecause = `${worker} cannot run it: ${message}`;
         return { type: 'publish', delayMs: 0 };
       case 'retryable':
         this.#retries += 1;
@@ -215,10 +227,10 @@ export class JobWait {
         return { type: 'publish', delayMs: Math.min(5_000, 100 * 2 ** Math.min(this.#retries, 6)) };
       case 'unknown':
         this.#unknownFailures += 1;
-        this.#failedAt.set(event.worker, { times: (this.#failedAt.get(event.worker)?.times ?? 0) + 1, last: now });
+        this.#failedAt.set(worker, { times: (this.#failedAt.get(worker)?.times ?? 0) + 1, last: now });
         if (this.#unknownFailures < maxUnknownFailures) return { type: 'publish', delayMs: 200 };
         // When one worker fails everything, the fault is probably the worker's.
-        if (this.#failedAt.size === 1 && this.#othersThan(event.worker)) return { type: 'publish', delayMs: 200 };
+        if (this.#failedAt.size === 1 && this.#othersThan(worker)) return { type: 'publish', delayMs: 200 };
         return {
           type: 'give-up',
           error: new PauseError(

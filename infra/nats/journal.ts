@@ -7,6 +7,7 @@ import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
 import { nanos } from '@nats-io/nats-core';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { journalOfJob, journalStream, journalStreamSubjects, journalSubject } from '../../core/wire/journal.ts';
+import type { WorkerPlace } from '../../core/wire/worker-identity.ts';
 import { faultPoint } from '../faults/index.ts';
 
 /** Longer than any job takes, so that no entry expires before its sample is done. */
@@ -28,7 +29,7 @@ export interface JournalEvents {
 export class Journal {
   readonly #nc: NatsConnection;
   readonly #js: JetStreamClient;
-  readonly #incarnation: string;
+  readonly #place: WorkerPlace;
   readonly #events: JournalEvents;
   #connected = true;
   #manager: JetStreamManager | undefined;
@@ -38,10 +39,10 @@ export class Journal {
   /** An entry was dropped or not stored, and the caller does not know yet. */
   #lost = false;
 
-  constructor(nc: NatsConnection, incarnation: string, events: JournalEvents) {
+  constructor(nc: NatsConnection, place: WorkerPlace, events: JournalEvents) {
     this.#nc = nc;
     this.#js = jetstream(nc);
-    this.#incarnation = incarnation;
+    this.#place = place;
     this.#events = events;
     void this.#watch();
   }
@@ -57,7 +58,7 @@ export class Journal {
     faultPoint('journal.before', { tokens });
     this.#onTheWay += size;
     const stored = this.#js
-      .publish(journalSubject(runId, jobId, this.#incarnation), text, { timeout: storedMs, retries: 0 })
+      .publish(journalSubject(runId, jobId, this.#place), text, { timeout: storedMs, retries: 0 })
       .then(
         () => faultPoint('journal.after', { tokens }),
         () => void (this.#lost = true),

@@ -1,8 +1,10 @@
 /** Presence of workers: each worker writes its entry into a bucket whose entries expire. */
 import type { KV } from '@nats-io/kv';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { presence, presenceSubject } from '../../core/wire/messages.ts';
+import { presence, presenceSubject, presencesSubject } from '../../core/wire/messages.ts';
 import type { Presence, Timing } from '../../core/wire/messages.ts';
+import { placeWords, senderOf } from '../../core/wire/worker-identity.ts';
+import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
 import { readMessage } from './incoming.ts';
 import { linkOf } from './link.ts';
 import { openPresence, presenceNames } from './streams.ts';
@@ -26,6 +28,7 @@ export class PresenceBeacon {
   }
 
   start(): void {
+    linkOf(this.#nc).onBack(() => this.tell()); // the others may have taken it for gone
     this.#timer = setInterval(() => this.tell(), this.#timing.presenceMs / 3);
     this.tell();
   }
@@ -34,7 +37,7 @@ export class PresenceBeacon {
   tell(): void {
     if (this.#nc.isClosed()) return;
     const entry = this.#describe();
-    this.#nc.publish(presenceSubject(entry.worker), JSON.stringify(entry));
+    this.#nc.publish(presenceSubject(entry), JSON.stringify(entry));
     this.#due ??= setTimeout(() => void this.#write(), writeAfterMs);
   }
 
@@ -44,7 +47,7 @@ export class PresenceBeacon {
     try {
       this.#bucket ??= await openPresence(this.#nc, this.#timing);
       const entry = this.#describe();
-      await this.#bucket.put(entry.worker, JSON.stringify(entry));
+      await this.#bucket.put(placeWords(entry), JSON.stringify(entry));
     } catch {
       this.#bucket = undefined;
     }
@@ -53,16 +56,16 @@ export class PresenceBeacon {
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     clearTimeout(this.#due);
-    await this.#bucket?.delete(this.#describe().worker).catch(() => undefined);
+    await this.#bucket?.delete(placeWords(this.#describe())).catch(() => undefined);
   }
 }
 
-/** Calls the listener for every published entry, also for this worker's own. */
+/** Calls the listener for every published entry, also for this worker's own. An entry under the subject of another worker is dropped. */
 export function watchPresence(nc: NatsConnection, onEntry: (entry: Presence) => void): void {
-  nc.subscribe(presenceSubject('*'), {
+  nc.subscribe(presencesSubject, {
     callback: (error, message) => {
       const entry = error === null ? readMessage(message, presence) : undefined;
-      if (entry !== undefined) onEntry(entry);
+      if (entry !== undefined && placeWords(entry) === placeWords(senderOf(message.subject))) onEntry(entry);
     },
   });
 }
@@ -72,6 +75,18 @@ export function watchPresence(nc: NatsConnection, onEntry: (entry: Presence) => 
  */
 export function listWorkers(nc: NatsConnection, timing: Timing): Promise<Presence[]> {
   return linkOf(nc).orLost(readEntries(nc, timing));
+}
+
+/** Removes the entry of a process that is gone; not that of the next process at its place. */
+export async function forgetWorker(nc: NatsConnection, timing: Timing, gone: WorkerIdentity): Promise<void> {
+  try {
+    const bucket = await linkOf(nc).orLost(openPresence(nc, timing));
+    const found = await linkOf(nc).orLost(bucket.get(placeWords(gone)));
+    if (found?.operation !== 'PUT' || readMessage(found, presence)?.incarnation !== gone.incarnation) return;
+    await linkOf(nc).orLost(bucket.delete(placeWords(gone), { previousSeq: found.revision }));
+  } catch {
+    return; // it expires by itself
+  }
 }
 
 async function readEntries(nc: NatsConnection, timing: Timing): Promise<Presence[]> {

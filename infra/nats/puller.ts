@@ -16,6 +16,7 @@ import {
 } from '../../core/wire/messages.ts';
 import type { ClaimReply, JobEvent, JobMessage, Timing } from '../../core/wire/messages.ts';
 import type { Role } from '../../core/roles.ts';
+import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
 import { faultPoint } from '../faults/index.ts';
 import { readMessage } from './incoming.ts';
 import { linkOf } from './link.ts';
@@ -51,8 +52,7 @@ export type Claim = Pick<Extract<ClaimReply, { answer: 'go' }>, 'alone' | 'secre
 export interface PullerPorts {
   readonly nc: NatsConnection;
   readonly timing: Timing;
-  readonly worker: string;
-  readonly incarnation: string;
+  readonly identity: WorkerIdentity;
   /** How the earlier process of this worker name ended. */
   readonly predecessorEnded?: string | undefined;
   readonly role: Role;
@@ -72,6 +72,8 @@ export interface PullerPorts {
   readonly onSuccess: (message: JobMessage) => void;
   /** The queue has refused to hand out jobs for a while. Called once until a request succeeds. */
   readonly onTrouble: (error: unknown) => void;
+  /** Another worker has claimed a job that this one works on: it was without a connection for too long. */
+  readonly onClaimLost: (message: JobMessage) => void;
 }
 
 export class Puller {
@@ -194,8 +196,7 @@ export class Puller {
   }
 
   #giveBack(raw: JsMsg, message: JobMessage, { because, delayMs }: Refusal): void {
-    if (because !== undefined)
-      this.#tell(message, { v: wireVersion, type: 'queued', worker: this.#ports.worker, because });
+    if (because !== undefined) this.#tell(message, { v: wireVersion, type: 'queued', because });
     raw.nak(delayMs);
   }
 
@@ -214,11 +215,12 @@ export class Puller {
   }
 
   async #claim(message: JobMessage): Promise<ClaimReply | undefined> {
-    const { nc, worker, incarnation, predecessorEnded, timing } = this.#ports;
+    const { nc, identity, predecessorEnded, timing } = this.#ports;
+    const { incarnation } = identity;
     try {
-      const request = JSON.stringify({ v: wireVersion, jobId: message.jobId, worker, incarnation, predecessorEnded });
+      const request = JSON.stringify({ v: wireVersion, jobId: message.jobId, incarnation, predecessorEnded });
       const answer = await linkOf(nc).orLost(
-        nc.request(claimSubject(message.runId, message.jobId), request, { timeout: timing.claimMs }),
+        nc.request(claimSubject(message.runId, message.jobId, identity), request, { timeout: timing.claimMs }),
       );
       return readMessage(answer, claimReply);
     } catch {
@@ -230,9 +232,10 @@ export class Puller {
   async #work(raw: JsMsg, message: JobMessage, claim: Claim): Promise<void> {
     const progress: JobProgress = { done: 0, total: 0, note: '' };
     const pulse = this.#keepAlive(raw, message, progress);
+    const unheard = linkOf(this.#ports.nc).onBack(() => void this.#claimAgain(message));
     try {
       await this.#ports.handle(message, progress, claim);
-      this.#tell(message, { v: wireVersion, type: 'done', worker: this.#ports.worker });
+      this.#tell(message, { v: wireVersion, type: 'done' });
       this.#ports.onSuccess(message);
       faultPoint('ack.before', factsOf(message));
       raw.ack();
@@ -243,13 +246,19 @@ export class Puller {
       this.#tell(message, {
         v: wireVersion,
         type: 'failed',
-        worker: this.#ports.worker,
         kind: error instanceof PetrelError ? error.kind : 'unknown',
         error: errorToJson(error),
       });
     } finally {
       clearInterval(pulse);
+      unheard();
     }
+  }
+
+  /** After an interruption of the connection the job may be another worker's. Without an answer this one goes on. */
+  async #claimAgain(message: JobMessage): Promise<void> {
+    const reply = await this.#claim(message);
+    if (reply?.answer === 'held') this.#ports.onClaimLost(message);
   }
 
   /**
@@ -257,7 +266,7 @@ export class Puller {
    * longer than any pause of real work.
    */
   #keepAlive(raw: JsMsg, message: JobMessage, progress: JobProgress): NodeJS.Timeout {
-    const { ticks, timing, worker } = this.#ports;
+    const { ticks, timing } = this.#ports;
     let last = ticks();
     let movedAt = performance.now();
     return setInterval(() => {
@@ -266,13 +275,13 @@ export class Puller {
       last = now;
       if (performance.now() - movedAt > timing.stallMs) return;
       raw.working();
-      this.#tell(message, { v: wireVersion, type: 'progress', worker, ...progress });
+      this.#tell(message, { v: wireVersion, type: 'progress', ...progress });
     }, timing.progressMs);
   }
 
   #tell(message: JobMessage, event: JobEvent): void {
     if (this.#ports.nc.isClosed()) return; // leaving: the result object tells the waiter, if there is one
-    this.#ports.nc.publish(eventSubject(message.runId, message.jobId), JSON.stringify(event));
+    this.#ports.nc.publish(eventSubject(message.runId, message.jobId, this.#ports.identity), JSON.stringify(event));
   }
 }
 

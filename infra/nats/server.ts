@@ -21,6 +21,8 @@ export interface NatsServerOptions {
  * job messages of the last seconds, and the waiting activities publish those again. So 5 s instead of the default of 2
  * minutes.
  *
+ * `ping_interval`: a client that does not answer, because its machine lost power or the network, counts as gone after 12 s.
+ *
  * `max_file_store`: the disk space is checked at each write instead. The default, three quarters of the space that is
  * free at the start, would make a server that starts on an almost full disk refuse streams for good.
  */
@@ -32,6 +34,8 @@ accounts { $SYS { users: [ { nkey: "${publicNkey(systemKey)}" } ] } }
 jetstream { store_dir: ${JSON.stringify(storeDir)}, sync_interval: "5s", max_file_store: 1TB }
 max_payload: 8MB
 write_deadline: "10s"
+ping_interval: "4s"
+ping_max: 2
 `;
   writeFileSync(`${configFile}.tmp`, text, { mode: 0o600 });
   renameSync(`${configFile}.tmp`, configFile);

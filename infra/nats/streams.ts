@@ -104,7 +104,7 @@ export async function openPresence(nc: NatsConnection, timing: Timing): Promise<
 }
 
 /**
- * Names of the workers that have an entry, expired markers of deletion among them. The bucket's own list of keys would
+ * Keys (`placeWords`) of the workers that have an entry, expired markers of deletion among them. The bucket's own list of keys would
  * leave a consumer behind for five minutes with each call.
  */
 export async function presenceNames(nc: NatsConnection): Promise<string[]> {

@@ -9,7 +9,7 @@
  *   UNHELD ───── a claim is answered "go" ─────▶ HELD by a worker
  *     ▲                                            │
  *     ├── "failed" that may be retried: publish after a delay
- *     ├── another process took the holder's name: publish at once
+ *     ├── another process took the holder's name, or its connection closed: publish at once
  *     └── no sign of life for ackWaitMs ───────────┤
  *                                                  │ "done"
  *   While UNHELD, and after "done", #check() reads ▼ the result object:
@@ -25,8 +25,10 @@ import { PreemptedError } from '../../core/errors.ts';
 import type { PauseError } from '../../core/errors.ts';
 import type { ResultRecord } from '../../core/records/schema.ts';
 import type { Stage, StageTypes } from '../../core/wire/jobs.ts';
-import { claimRequest, claimSubject, eventSubject, jobEvent, wireVersion } from '../../core/wire/messages.ts';
+import { claimRequest, claimsOf, eventsOf, jobEvent, wireVersion } from '../../core/wire/messages.ts';
 import type { ClaimReply, Presence, Timing } from '../../core/wire/messages.ts';
+import { senderOf } from '../../core/wire/worker-identity.ts';
+import type { WorkerIdentity, WorkerPlace } from '../../core/wire/worker-identity.ts';
 import { faultPoint } from '../faults/index.ts';
 import { readMessage } from './incoming.ts';
 import { JobWait } from './job-wait.ts';
@@ -73,8 +75,10 @@ interface SessionPorts extends JobWaitOptions {
   readonly timing: Timing;
   readonly publish: () => Promise<void>;
   readonly stillQueued: () => Promise<boolean>;
+  /** Name of a worker for users; different for different places. */
+  readonly nameOf: (place: WorkerPlace) => string;
   /** The secret of this process's claim of the job. */
-  readonly secretOf: (incarnation: string) => string;
+  readonly secretOf: (claimant: WorkerIdentity) => string;
   readonly readResult: () => Promise<JobResult<Stage> | undefined>;
   readonly noRoom: NoRoom;
   readonly over: () => void;
@@ -109,10 +113,10 @@ export class WaitSession {
 
   start(): void {
     const { nc, runId, jobId, timing } = this.#ports;
-    const claims = nc.subscribe(claimSubject(runId, jobId), {
+    const claims = nc.subscribe(claimsOf(runId, jobId), {
       callback: (error, message) => this.#onClaim(error, message),
     });
-    const events = nc.subscribe(eventSubject(runId, jobId), {
+    const events = nc.subscribe(eventsOf(runId, jobId), {
       callback: (error, message) => this.#onEvent(error, message),
     });
     const watchdog = setInterval(() => this.#look(), timing.watchdogMs);
@@ -179,8 +183,14 @@ export class WaitSession {
    * Another process has taken the name of the job's holder, so the holder is dead. Publishes a copy at once, because the
    * server delivers the old message again only after the ack wait.
    */
-  replaced({ worker, incarnation, predecessorEnded }: Presence): void {
-    if (this.#wait.replaced(worker, incarnation, predecessorEnded)) this.#publishAnyway();
+  replaced(entry: Presence): void {
+    const { incarnation, predecessorEnded } = entry;
+    if (this.#wait.replaced(this.#ports.nameOf(entry), incarnation, predecessorEnded)) this.#publishAnyway();
+  }
+
+  /** This process of a worker is gone; as `replaced`. */
+  lost(gone: WorkerIdentity): void {
+    if (this.#wait.lost(this.#ports.nameOf(gone), gone.incarnation)) this.#publishAnyway();
   }
 
   /** The watchdog. While a holder shows signs of life there is no result yet, so the store is not read. */
@@ -233,7 +243,8 @@ export class WaitSession {
     if (error !== null || this.#over) return;
     const request = readMessage(message, claimRequest);
     if (request === undefined) return sayDropped(message.subject);
-    const { answer, alone } = this.#wait.claim(request, Date.now());
+    const sender = senderOf(message.subject);
+    const { answer, alone } = this.#wait.claim({ ...request, worker: this.#ports.nameOf(sender) }, Date.now());
     faultPoint('claim.answer', {
       stage: this.#ports.stage,
       answer,
@@ -242,7 +253,12 @@ export class WaitSession {
     });
     const reply: ClaimReply =
       answer === 'go'
-        ? { v: wireVersion, answer, alone, secret: this.#ports.secretOf(request.incarnation) }
+        ? {
+            v: wireVersion,
+            answer,
+            alone,
+            secret: this.#ports.secretOf({ ...sender, incarnation: request.incarnation }),
+          }
         : { v: wireVersion, answer };
     message.respond(JSON.stringify(reply));
     if (this.#wait.poison !== undefined) this.#fail(this.#wait.poison);
@@ -253,7 +269,7 @@ export class WaitSession {
     if (error !== null || this.#over) return;
     const event = readMessage(message, jobEvent);
     if (event === undefined) return sayDropped(message.subject);
-    const verdict = this.#wait.event(event, Date.now());
+    const verdict = this.#wait.event(event, this.#ports.nameOf(senderOf(message.subject)), Date.now());
     this.#report();
     if (verdict.type === 'give-up') this.#fail(verdict.error);
     else if (verdict.type === 'read-result') void this.#check();

@@ -3,28 +3,46 @@ import type { NatsConnection } from '@nats-io/nats-core';
 import { anyProfile } from '../../core/records/profile-ids.ts';
 import type { Role } from '../../core/roles.ts';
 import type { Presence, Timing } from '../../core/wire/messages.ts';
+import { placeWords, shownName } from '../../core/wire/worker-identity.ts';
+import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
 import { watchPresence } from './presence.ts';
 
 export class Workers {
   readonly #known = new Map<string, { readonly entry: Presence; readonly heard: number }>();
   readonly #timing: Timing;
+  readonly #instance: string;
 
   /**
-   * `came`: a new process announced itself, perhaps in place of one that held jobs; `before` is that one's last entry.
+   * `instance`: of this process. `came`: a new process announced itself, perhaps in place of one that held jobs; `before` is that one's last entry.
    */
-  constructor(nc: NatsConnection, timing: Timing, came: (entry: Presence, before: Presence | undefined) => void) {
+  constructor(
+    nc: NatsConnection,
+    instance: string,
+    timing: Timing,
+    came: (entry: Presence, before: Presence | undefined) => void,
+  ) {
+    this.#instance = instance;
     this.#timing = timing;
     watchPresence(nc, (entry) => {
-      const before = this.#known.get(entry.worker)?.entry;
-      this.#known.set(entry.worker, { entry, heard: Date.now() });
+      const place = placeWords(entry);
+      const before = this.#known.get(place)?.entry;
+      this.#known.set(place, { entry, heard: Date.now() });
       if (before?.incarnation !== entry.incarnation) came(entry, before);
     });
   }
 
+  /** This process of a worker is gone: its last entry; undefined when another process has taken its place. */
+  forget({ incarnation, ...place }: WorkerIdentity): Presence | undefined {
+    const entry = this.#known.get(placeWords(place))?.entry;
+    if (entry?.incarnation !== incarnation) return undefined;
+    this.#known.delete(placeWords(place));
+    return entry;
+  }
+
   /** `name: what it lacks`, for workers of this role that refuse some or all jobs. */
   lacking(role: Role): string[] {
-    return this.#present(role).flatMap(({ worker, lacks = [] }) =>
-      lacks.slice(0, 1).map(({ error }) => `${worker}: ${error.message}`),
+    return this.#present(role).flatMap((entry) =>
+      (entry.lacks ?? []).slice(0, 1).map(({ error }) => `${shownName(entry, this.#instance)}: ${error.message}`),
     );
   }
 
@@ -37,10 +55,10 @@ export class Workers {
   /** Is there a healthy worker with this role and profile whose name is not in the set? */
   others(role: Role, profile: string, than: ReadonlySet<string>): boolean {
     return this.#present(role).some(
-      ({ worker, state, profiles }) =>
-        !than.has(worker) &&
-        (state === 'ready' || state === 'busy') &&
-        (profile === anyProfile || profiles.includes(profile)),
+      (entry) =>
+        !than.has(shownName(entry, this.#instance)) &&
+        (entry.state === 'ready' || entry.state === 'busy') &&
+        (profile === anyProfile || entry.profiles.includes(profile)),
     );
   }
 }

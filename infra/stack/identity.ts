@@ -13,6 +13,9 @@ export function stackName(home: string): string {
   return read(file) ?? make(home, file);
 }
 
+/** The same as one word of a subject: this machine's instance, see core/wire/worker-identity.ts. */
+export const instanceName = (home: string): string => stackName(home).replaceAll(/[^A-Za-z0-9_-]/g, '-');
+
 function read(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8').trim() || undefined;

@@ -5,6 +5,9 @@ import { logSubject } from '../../core/wire/messages.ts';
 import { MemoryStore } from '../../tests/memory-store.ts';
 import { LogCollector, parseLogLine } from './run-log-lines.ts';
 
+const scorer = { instance: 'elsewhere', worker: 'scorer' };
+const named = { writer: 'test', instance: 'here' };
+
 /** A source of lines without a server. */
 class Lines {
   #hear: (error: Error | null, message: Msg) => void = () => {};
@@ -16,7 +19,7 @@ class Lines {
   };
 
   say(runId: string, text: string): void {
-    this.#hear(null, { subject: logSubject(runId), string: () => text } as Msg);
+    this.#hear(null, { subject: logSubject(runId, scorer), string: () => text } as Msg);
   }
 }
 
@@ -34,12 +37,12 @@ it('stores the lines of a run in order, even in a slow store, and delays no othe
     await put(key, bytes);
   };
   const lines = new Lines();
-  const logs = new LogCollector(lines.nc, 'test', (runId) => (runId === 'slow' ? slow : quick));
+  const logs = new LogCollector(lines.nc, named, (runId) => (runId === 'slow' ? slow : quick));
   end = () => logs.close();
-  lines.say('slow', 'one');
-  lines.say('quick', 'other');
+  lines.say('slow', lineOf('one'));
+  lines.say('quick', lineOf('other'));
   const first = logs.flush();
-  lines.say('slow', 'two');
+  lines.say('slow', lineOf('two'));
   const second = logs.flush();
   expect(puts).toBe(1);
   while ((await quick.list(keys.logs('quick'))).length === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -49,14 +52,18 @@ it('stores the lines of a run in order, even in a slow store, and delays no othe
   const chunks = await Promise.all(
     (await slow.list(keys.logs('slow'))).map(async (key) => new TextDecoder().decode(await slow.get(key))),
   );
-  expect(chunks).toEqual(['one\n', 'two\n']);
+  expect(chunks.map((chunk) => parseLogLine(chunk))).toMatchObject([
+    { text: 'one', source: 'elsewhere/scorer' },
+    { text: 'two', source: 'elsewhere/scorer' },
+  ]);
 });
 
-const lineOf = (text: string) => JSON.stringify({ v: 1, at: 'now', level: 'info', source: 'scorer', text });
+/** A line that claims to come from another process. */
+const lineOf = (text: string) => JSON.stringify({ v: 1, at: 'now', level: 'info', source: 'control', text });
 
 it('cuts a long line visibly, and drops a long message that is not a line', async () => {
   const [store, lines] = [new MemoryStore(), new Lines()];
-  const logs = new LogCollector(lines.nc, 'test', () => store);
+  const logs = new LogCollector(lines.nc, named, () => store);
   end = () => logs.close();
   lines.say('run', lineOf('é'.repeat(1_000_000)));
   lines.say('run', 'x'.repeat(8_000_000));
@@ -69,7 +76,7 @@ it('cuts a long line visibly, and drops a long message that is not a line', asyn
 it('keeps a bounded number of bytes for runs whose store does not answer, with the newest lines of each', async () => {
   const [store, lines] = [new MemoryStore(), new Lines()];
   let isThere = false;
-  const logs = new LogCollector(lines.nc, 'test', () => (isThere ? store : undefined));
+  const logs = new LogCollector(lines.nc, named, () => (isThere ? store : undefined));
   end = () => logs.close();
   for (let i = 0; i < 5_000; i++) for (const run of ['a', 'b']) lines.say(run, lineOf(`${i} ${'x'.repeat(7_000)}`));
   isThere = true;

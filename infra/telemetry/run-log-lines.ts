@@ -1,19 +1,27 @@
 /** Log lines of a run: any process sends them over NATS, and the control process collects them into the store. */
-import type { NatsConnection, Subscription } from '@nats-io/nats-core';
+import type { Msg, NatsConnection, Subscription } from '@nats-io/nats-core';
 import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
-import { logLine, logSubject, wireVersion } from '../../core/wire/messages.ts';
+import { logLine, logNote, logsOf, logSubject, wireVersion } from '../../core/wire/messages.ts';
 import type { LogLine } from '../../core/wire/messages.ts';
+import { senderOf, shownName } from '../../core/wire/worker-identity.ts';
+import type { WorkerPlace } from '../../core/wire/worker-identity.ts';
 
 export type Say = (level: LogLine['level'], text: string) => void;
 
 /** Lines are sent at once and are lost when no process listens, so logs never delay work. */
-export function lineWriter(nc: NatsConnection, runId: string, source: string): Say {
+export function lineWriter(nc: NatsConnection, runId: string, from: WorkerPlace): Say {
   return (level, text) => {
     if (nc.isClosed()) return;
-    const line: LogLine = { v: wireVersion, at: new Date().toISOString(), level, source, text };
-    nc.publish(logSubject(runId), JSON.stringify(line));
+    const note = { v: wireVersion, at: new Date().toISOString(), level, text };
+    nc.publish(logSubject(runId, from), JSON.stringify(note));
   };
+}
+
+/** A line with its source as users of this machine, whose instance is `own`, see it; undefined for other messages. */
+export function receivedLine(message: Pick<Msg, 'subject' | 'string'>, own: string): LogLine | undefined {
+  const note = logNote.safeParse(parsed(message.string())).data;
+  return note && { ...note, source: shownName(senderOf(message.subject), own) };
 }
 
 const flushMs = 1_000;
@@ -22,12 +30,13 @@ const flushLines = 500;
 const keptLines = 5_000;
 /** Bytes kept for all runs. */
 const keptBytes = 32 * 1024 * 1024;
-/** A longer line is cut. */
+/** A longer text is cut. */
 const lineBytes = 8 * 1024;
 
 /** Writes the lines of all runs that this control process drives into chunks under `runs/<id>/logs/`. */
 export class LogCollector {
   readonly #writer: string;
+  readonly #instance: string;
   readonly #lines = new Map<string, string[]>();
   /** Runs with a chunk that is being written. */
   readonly #writing = new Map<string, Promise<void>>();
@@ -38,12 +47,18 @@ export class LogCollector {
   /** Bytes of all kept lines, including those of chunks that are being written. */
   #bytes = 0;
 
-  constructor(nc: Pick<NatsConnection, 'subscribe'>, writer: string, storeOf: (runId: string) => Store | undefined) {
+  /** `instance`: of this machine. */
+  constructor(
+    nc: Pick<NatsConnection, 'subscribe'>,
+    { writer, instance }: { readonly writer: string; readonly instance: string },
+    storeOf: (runId: string) => Store | undefined,
+  ) {
     this.#writer = writer;
+    this.#instance = instance;
     this.#storeOf = storeOf;
-    this.#subscription = nc.subscribe(logSubject('*'), {
+    this.#subscription = nc.subscribe(logsOf('*'), {
       callback: (error, message) => {
-        if (error === null) this.#take(message.subject.slice(logSubject('').length), message.string());
+        if (error === null) this.#take(message);
       },
     });
     this.#timer = setInterval(() => void this.flush(), flushMs);
@@ -84,9 +99,11 @@ export class LogCollector {
     await this.flush();
   }
 
-  #take(runId: string, text: string): void {
-    const line = cut(text);
-    if (line === undefined) return;
+  #take(message: Msg): void {
+    const received = receivedLine(message, this.#instance);
+    const [, runId] = message.subject.split('.');
+    if (received === undefined || runId === undefined) return;
+    const line = JSON.stringify(cut(received));
     const lines = this.#lines.get(runId) ?? [];
     this.#lines.set(runId, lines);
     lines.push(line);
@@ -106,15 +123,13 @@ export class LogCollector {
   }
 }
 
-/** The line, with its text cut to 8 KiB; undefined for a long message that is not a log line. */
-function cut(line: string): string | undefined {
-  if (Buffer.byteLength(line) <= lineBytes) return line;
-  const parsed = parseLogLine(line);
-  if (parsed === undefined) return undefined;
-  const text = Buffer.from(parsed.text)
+/** The line, with its text cut to 8 KiB. */
+function cut(line: LogLine): LogLine {
+  if (Buffer.byteLength(line.text) <= lineBytes) return line;
+  const text = Buffer.from(line.text)
     .toString('utf8', 0, lineBytes)
     .replace(/\uFFFD+$/, '');
-  return JSON.stringify({ ...parsed, source: parsed.source.slice(0, 100), text: `${text} … cut` });
+  return { ...line, text: `${text} … cut` };
 }
 
 function bytesOf(lines: readonly string[]): number {
@@ -132,8 +147,12 @@ export async function readLogChunk(store: Store, runId: string, chunk: string): 
 
 /** undefined when it is not a log line, or a line of another version. */
 export function parseLogLine(text: string): LogLine | undefined {
+  return logLine.safeParse(parsed(text)).data;
+}
+
+function parsed(text: string): unknown {
   try {
-    return logLine.safeParse(JSON.parse(text)).data;
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

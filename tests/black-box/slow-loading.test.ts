@@ -56,11 +56,12 @@ const { connectNats } = await load('infra/nats/connection.js');
 const { stackFromEnv } = await load('infra/stack/index.js');
 const { Worker } = await load('workers/worker.js');
 const nc = await connectNats(stackFromEnv(), name);
-nc.subscribe('presence.' + name, { callback: (_, message) => message.json().jobs.forEach((job) => console.log(job)) });
+nc.subscribe('presence.' + name + '.' + name, { callback: (_, message) => message.json().jobs.forEach((job) => console.log(job)) });
 const timing = { ...timings.local, stallMs: Number(stallMs) };
 const end = () => process.exit(1);
-const ports = { nc, timing, home, isKnownStore: () => true, die: end, renew: end };
-await new Worker({ name, roles: ['trainer', 'rollout', 'reward'], threads: 1 }, ports).start();
+const identity = { instance: name, worker: name, incarnation: name };
+const ports = { nc, identity, stackInstance: name, timing, home, isKnownStore: () => true, die: end, renew: end };
+await new Worker({ roles: ['trainer', 'rollout', 'reward'], threads: 1 }, ports).start();
 `;
 
 beforeAll(async () => {

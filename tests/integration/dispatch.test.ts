@@ -19,6 +19,8 @@ import {
   presenceSubject,
 } from '../../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../../core/wire/messages.ts';
+import { identityText } from '../../core/wire/worker-identity.ts';
+import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
 import { Dispatcher, jobIdOf } from '../../infra/nats/dispatcher.ts';
 import type { JobRequest, WaitOptions } from '../../infra/nats/dispatcher.ts';
@@ -58,6 +60,11 @@ let server: Awaited<ReturnType<typeof startNats>>;
 let nc: NatsConnection;
 let store: Store;
 let dispatcher: Dispatcher;
+/** The instance of this machine, and a worker of another one. */
+const here = 'here';
+const identityOf = (worker: string): WorkerIdentity => ({ instance: here, worker, incarnation: String(++processes) });
+let processes = 0;
+const stranger = { instance: 'elsewhere', worker: 'w1' };
 let runs = 0;
 /** Functions that stop the workers of a test; each worker has a separate connection. */
 const endings: (() => Promise<void>)[] = [];
@@ -66,7 +73,7 @@ beforeAll(async () => {
   server = await startNats(folder);
   nc = await connectNats(server, 'control');
   store = await openStore(join(folder, 'store'));
-  dispatcher = await Dispatcher.open(nc, { process: 'control', timing });
+  dispatcher = await Dispatcher.open(nc, { process: 'control', instance: here, timing });
 });
 afterEach(async () => {
   await Promise.all(endings.splice(0).map((end) => end()));
@@ -112,12 +119,11 @@ async function work(
   const began: string[] = [];
   const aloneness: boolean[] = [];
   let ticks = 0;
-  const incarnation = `${name}-${Math.random()}`;
+  const identity = identityOf(name);
   const puller = new Puller({
     nc: workerNc,
     timing,
-    worker: name,
-    incarnation,
+    identity,
     role: 'reward',
     profile: 'any',
     room: new Slots(4),
@@ -126,12 +132,13 @@ async function work(
     onFailure: () => {},
     onSuccess: () => {},
     onTrouble: () => {},
+    onClaimLost: () => {},
     ...more,
     handle: async (message, _progress, claim) => {
       began.push(message.runId);
       aloneness.push(claim.alone);
       await handle(message);
-      await finish(message, name, incarnation, claim);
+      await finish(message, identity, claim);
     },
   });
   endings.push(() => {
@@ -144,19 +151,18 @@ async function work(
 
 async function finish(
   { runId, jobId, stage }: Pick<JobMessage, 'runId' | 'jobId' | 'stage'>,
-  worker: string,
-  incarnation: string,
+  identity: WorkerIdentity,
   { secret }: Claim,
 ): Promise<void> {
   const record: ResultRecord = {
     format: recordFormat,
     jobId,
     stage,
-    output: { scores: worker, failed: 0 },
+    output: { scores: identity.worker, failed: 0 },
     timings: { 'timing_s/reward': 1 },
-    writer: { process: worker, at: 'now' },
+    writer: { process: identity.worker, at: 'now' },
   };
-  await store.create(keys.result(runId, jobId), encodeRecord(proven(record, incarnation, secret)));
+  await store.create(keys.result(runId, jobId), encodeRecord(proven(record, identityText(identity), secret)));
 }
 
 const patient = (onProgress?: WaitOptions['onProgress']): WaitOptions => ({
@@ -379,8 +385,17 @@ describe('an invalid message', () => {
     );
     const workerNc = await connectNats(server, 'hears');
     const worker = new Worker(
-      { name: 'hears', roles: [], threads: 1 },
-      { nc: workerNc, timing, home: folder, isKnownStore: () => true, die: () => {}, renew: () => {} },
+      { roles: [], threads: 1 },
+      {
+        nc: workerNc,
+        identity: identityOf('hears'),
+        stackInstance: here,
+        timing,
+        home: folder,
+        isKnownStore: () => true,
+        die: () => {},
+        renew: () => {},
+      },
     );
     await worker.start();
     endings.push(async () => {
@@ -389,9 +404,9 @@ describe('an invalid message', () => {
     });
     await jetstream(nc).publish(`jobs.reward.any.${request.runId}.${jobId}`, text);
     for (const subject of [
-      claimSubject(request.runId, jobId),
-      eventSubject(request.runId, jobId),
-      presenceSubject('x'),
+      claimSubject(request.runId, jobId, stranger),
+      eventSubject(request.runId, jobId, stranger),
+      presenceSubject(stranger),
       leaseSubject,
     ])
       nc.publish(subject, text);
@@ -456,6 +471,7 @@ describe('a worker', () => {
   it('is listed while it lives, and not soon after it died', async () => {
     const describeIt = (): Presence => ({
       v: 1,
+      instance: here,
       worker: 'p1',
       incarnation: 'i',
       pid: 1,
@@ -489,8 +505,17 @@ describe('a worker', () => {
   it('stops pulling and is unhealthy after three unknown failures in a row', async () => {
     const workerNc = await connectNats(server, 'sick');
     const worker = new Worker(
-      { name: 'sick', roles: ['reward'], threads: 1 },
-      { nc: workerNc, timing, home: folder, isKnownStore: () => true, die: () => {}, renew: () => {} },
+      { roles: ['reward'], threads: 1 },
+      {
+        nc: workerNc,
+        identity: identityOf('sick'),
+        stackInstance: here,
+        timing,
+        home: folder,
+        isKnownStore: () => true,
+        die: () => {},
+        renew: () => {},
+      },
     );
     await worker.start();
     // The worker fails with ENAMETOOLONG, which is none of petrel's errors. The dispatcher finds no result.
@@ -567,6 +592,8 @@ async function startedWorker(name: string, more: Partial<WorkerPorts> = {}): Pro
   const workerNc = await connectNats(server, name);
   const ports = {
     nc: workerNc,
+    identity: identityOf(name),
+    stackInstance: here,
     timing,
     home: folder,
     isKnownStore: () => true,
@@ -574,7 +601,7 @@ async function startedWorker(name: string, more: Partial<WorkerPorts> = {}): Pro
     renew: () => {},
     ...more,
   };
-  const worker = new Worker({ name, roles: ['reward'], threads: 1 }, ports);
+  const worker = new Worker({ roles: ['reward'], threads: 1 }, ports);
   await worker.start();
   endings.push(async () => {
     await worker.stop();

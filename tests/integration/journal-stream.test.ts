@@ -28,7 +28,7 @@ async function worker(incarnation: string) {
   const nc = await connectNats(server, incarnation);
   connections.push(nc);
   const told = { losses: 0 };
-  const journal = new Journal(nc, incarnation, { lost: () => (told.losses += 1) });
+  const journal = new Journal(nc, { instance: 'here', worker: incarnation }, { lost: () => (told.losses += 1) });
   return { nc, journal, told };
 }
 

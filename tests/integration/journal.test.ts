@@ -21,6 +21,7 @@ import type { StartedRun } from '../loop-under-test.ts';
 import { longRecipe, makeLongModel } from '../long-model.ts';
 import { kill } from '../stack-under-test.ts';
 
+const forger = { instance: 'elsewhere', worker: 'forger' };
 /** The position in a response at which the workers are killed: far above 100 tokens, far below 512. */
 const killedAt = 200;
 
@@ -94,7 +95,7 @@ async function journalOf(runId: string, draw: unknown): Promise<JournalMessage[]
   const { state } = await (await jetstreamManager(loop.nc)).streams.info(journalStream, {
     subjects_filter: `journal.${runId}.>`,
   });
-  const journal = new Journal(loop.nc, 'reader', { lost: () => {} });
+  const journal = new Journal(loop.nc, forger, { lost: () => {} });
   for (const jobId of new Set(Object.keys(state.subjects ?? {}).map((subject) => subject.split('.')[2] ?? ''))) {
     const messages = (await journal.read(runId, jobId)).map((text) => journalMessage.parse(JSON.parse(text)));
     if (messages[0]?.segments.some((segment) => segment.draw === draw)) return messages;
@@ -153,8 +154,8 @@ describe('with responses of 512 tokens', () => {
       { ...first, segments: first.segments.map((segment) => ({ ...segment, offset: 400 })) },
     ];
     for (const forgery of forgeries)
-      await jetstream(loop.nc).publish(journalSubject(run.runId, jobId, 'forger'), JSON.stringify(forgery));
-    await jetstream(loop.nc).publish(journalSubject(run.runId, jobId, 'forger'), 'no journal at all');
+      await jetstream(loop.nc).publish(journalSubject(run.runId, jobId, forger), JSON.stringify(forgery));
+    await jetstream(loop.nc).publish(journalSubject(run.runId, jobId, forger), 'no journal at all');
     await kill(loop.process('sample-1'));
     await loop.reaches(run, 'completed');
     const rollouts = await rolloutsOf(run);

@@ -10,14 +10,16 @@ import type { ActivityPorts } from '../../activities/index.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { errorToJson } from '../../core/errors.ts';
 import { liveSubject, timings, wireVersion } from '../../core/wire/messages.ts';
+import type { WorkerPlace } from '../../core/wire/worker-identity.ts';
 import { taskQueue } from '../../core/wire/workflow.ts';
 import { buildId, builtFile, petrelHome } from '../../infra/home.ts';
-import { connectNats } from '../../infra/nats/connection.ts';
+import { connectNats, connectSystem } from '../../infra/nats/connection.ts';
+import { Departures } from '../../infra/nats/departures.ts';
 import { Dispatcher, jobIdOf } from '../../infra/nats/dispatcher.ts';
 import { PermitOffice } from '../../infra/nats/permit-office.ts';
 import { listWorkers } from '../../infra/nats/presence.ts';
 import { drivesRun, noteDrivenRun, servesStore } from '../../infra/stack/driven-runs.ts';
-import { stackName } from '../../infra/stack/identity.ts';
+import { instanceName, stackName } from '../../infra/stack/identity.ts';
 import { announceReady, keepStack, stackFromEnv } from '../../infra/stack/index.ts';
 import { keepInputs } from '../../infra/retention/inputs.ts';
 import { endSweep } from '../../infra/retention/orphans.ts';
@@ -51,17 +53,21 @@ import { writeMetricsFiles } from './write-metrics-files.ts';
 
 const timing = timings.local;
 const name = `control-${process.pid}`;
+const instance = instanceName(petrelHome());
+const place: WorkerPlace = { instance, worker: 'control' };
 const stack = stackFromEnv();
 Runtime.install({ logger: new DefaultLogger('WARN') });
 
 const nc = await connectNats(stack, name);
 const dispatcher = await Dispatcher.open(nc, {
   process: name,
+  instance,
   timing,
   noRoom: async () => (await fullPlaces([], petrelHome()))[0],
-  ended: (runId, worker, how) =>
-    lineWriter(nc, runId, 'control')('warn', `worker ${worker} ended (${how}) and was started again`),
+  ended: (runId, text) => lineWriter(nc, runId, place)('warn', text),
 });
+const system = await connectSystem(stack.nats, name);
+if (system !== undefined) new Departures(system, (gone) => dispatcher.lost(gone));
 const log = (line: string) => console.log(line);
 new PermitOffice(nc, { file: join(petrelHome(), 'stack', 'permits.json'), log }).open();
 const runStores = new Map<string, Store>();
@@ -121,7 +127,7 @@ const ports: ActivityPorts = {
     },
     tellRun: async (runId, desired) => tellRunWorkflow(client, runId, desired),
   },
-  say: (runId, level, text) => lineWriter(nc, runId, 'control')(level, text),
+  say: (runId, level, text) => lineWriter(nc, runId, place)(level, text),
   live: (runId, note) => nc.publish(liveSubject(runId), JSON.stringify({ v: wireVersion, ...note })),
   endSweep,
   sweepStore: (store, say, now, signal) =>
@@ -138,7 +144,7 @@ void failOrphanedActivities(client, petrelHome(), (line) => console.log(line)).c
   console.log(`could not look for activities of the last control process: ${errorToJson(error).message}`),
 );
 
-const logs = new LogCollector(nc, String(process.pid), (runId) => runStores.get(runId));
+const logs = new LogCollector(nc, { writer: String(process.pid), instance }, (runId) => runStores.get(runId));
 const worker = await Worker.create({
   connection: await connectTemporalWorker(stack),
   namespace: 'default',
@@ -187,5 +193,6 @@ await driven;
 await Promise.all([schedules, janitors, metricsFiles]);
 await client.connection.close();
 await logs.close();
+await system?.close();
 await nc.close();
 process.exit(0);
