@@ -59,6 +59,26 @@ describe('set-up', () => {
     await second.exited;
   });
 
+  it('accepts a lock to which npm adds or from which it prunes optional packages, and no other change', async () => {
+    const { differences } = (await import(bootstrap('bootstrap/npm.mjs'))) as {
+      differences: (wanted: Map<string, object>, chosen: Map<string, object>) => string[];
+    };
+    const one = { version: '1.0.0', integrity: 'sha512-a' };
+    const optional = { ...one, optional: true };
+    const wanted = new Map<string, object>([
+      ['needed', one],
+      ['linux', optional],
+      ['pruned', optional],
+    ]);
+    const chosen = (changes: Record<string, object>) =>
+      new Map<string, object>(Object.entries({ needed: one, linux: optional, added: optional, ...changes }));
+    expect(differences(wanted, chosen({}))).toEqual([]);
+    expect(differences(wanted, chosen({ another: one }))).toEqual(['another']);
+    expect(differences(wanted, chosen({ needed: { ...one, version: '1.0.1' } }))).toEqual(['needed']);
+    expect(differences(wanted, chosen({ linux: { ...optional, integrity: 'sha512-b' } }))).toEqual(['linux']);
+    expect(differences(new Map([...wanted, ['lost', one]]), chosen({}))).toEqual(['lost']);
+  });
+
   it('refuses an unknown option', async () => {
     const child = spawn(process.execPath, [bootstrap('bootstrap.mjs'), '--fast'], {
       stdio: ['ignore', 'ignore', 'pipe'],

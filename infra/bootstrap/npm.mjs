@@ -21,37 +21,53 @@ export function npmStep({ root }) {
     async run() {
       await install(root);
       stamp.write(key());
-      return `${Object.keys(lockedPackages(join(root, 'package-lock.json'))).length} packages`;
+      return `${lockedPackages(join(root, 'package-lock.json')).size} packages`;
     },
   };
 }
 
-/** `npm ci` refuses a lock whose optional platform packages were pruned where it was made, hence `npm install` and a check. */
+/**
+ * `npm ci` refuses a lock whose optional platform packages were pruned where it was made, hence `npm install` and a check.
+ * npm adds and prunes entries of optional packages for other platforms, depending on its version and on node_modules.
+ */
 async function install(root) {
   const lockPath = join(root, 'package-lock.json');
   const before = readFileSync(lockPath);
-  const wanted = JSON.stringify(lockedPackages(lockPath));
+  const wanted = lockedPackages(lockPath);
   await runProgram('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund'], {
     cwd: root,
     what: 'npm install',
     hint: 'check the network and `npm config get registry`, then run this again: it continues where it stopped',
   });
   if (before.equals(readFileSync(lockPath))) return;
-  const changed = JSON.stringify(lockedPackages(lockPath)) !== wanted;
+  const chosen = lockedPackages(lockPath);
   writeFileSync(lockPath, before); // an npm of another version may only format it differently
-  if (changed) {
+  const changed = differences(wanted, chosen);
+  if (changed.length > 0) {
     throw new SetupError(
-      'package-lock.json does not fit package.json: npm chose other versions',
+      `package-lock.json does not fit package.json: npm chose other versions of ${changed.join(', ')}`,
       'run `npm install` by hand, look at the changes and commit them',
     );
   }
 }
 
-/** path → version and integrity: what a lock decides, without its formatting. */
+/** path → version, integrity and whether it is optional: what a lock decides, without its formatting. */
 function lockedPackages(path) {
   const { packages } = JSON.parse(readFileSync(path, 'utf8'));
-  const entries = Object.entries(packages).filter(([name]) => name !== '');
-  return Object.fromEntries(entries.map(([name, { version, integrity }]) => [name, `${version} ${integrity}`]).sort());
+  return new Map(Object.entries(packages).filter(([name]) => name !== ''));
+}
+
+/** Paths of packages whose version or bytes differ, or that only one of the locks has, unless they are optional. */
+export function differences(wanted, chosen) {
+  return [...new Set([...wanted.keys(), ...chosen.keys()])].filter((name) => {
+    const [before, after] = [wanted.get(name), chosen.get(name)];
+    if (before === undefined || after === undefined) return !(before ?? after).optional;
+    return !isSame(before, after);
+  });
+}
+
+function isSame(one, other) {
+  return one.version === other.version && one.integrity === other.integrity;
 }
 
 /** True when somebody's `npm install` already brought what the lock names (npm keeps its own list in node_modules). */
@@ -59,8 +75,8 @@ function alreadyInstalled(root) {
   const installedPath = join(root, 'node_modules', '.package-lock.json');
   if (!existsSync(installedPath)) return false;
   const installed = lockedPackages(installedPath);
-  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'));
-  return Object.entries(packages).every(
-    ([name, entry]) => name === '' || entry.optional || installed[name] === `${entry.version} ${entry.integrity}`,
-  );
+  return [...lockedPackages(join(root, 'package-lock.json'))].every(([name, entry]) => {
+    const present = installed.get(name);
+    return present === undefined ? entry.optional : isSame(present, entry);
+  });
 }
