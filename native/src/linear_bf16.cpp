@@ -10,12 +10,32 @@ namespace {
 
 int64_t half(int64_t n) { return (n + 1) / 2; }
 
-/** Rows of x as pairs [n][half(width)]. */
-Loan<uint32_t> pairsOfRows(Arena& arena, const float* x, int64_t ld, int64_t n, int64_t width) {
-  const int64_t pairs = half(width);
-  Loan<uint32_t> result(arena, n * pairs);
-  forEachRow(n, [&](int64_t i) { bf16Kernels().pairsOfRow(x + i * ld, width, result + i * pairs); });
-  return result;
+/** Rows that are packed together: they are read whole while a part of each panel is written whole. */
+constexpr int64_t kBlock = 16;
+
+int64_t roundedUp(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+/** A of a product. */
+struct Pairs {
+  Loan<uint32_t> a;
+  int64_t aRow;
+};
+
+/** Rows of x as pairs, [n][half(width)] or in tiles. */
+Pairs pairsOfRows(Arena& arena, const float* x, int64_t ld, int64_t n, int64_t width) {
+  if (!bf16Kernels().tiles) {
+    const int64_t pairs = half(width);
+    Loan<uint32_t> rows(arena, n * pairs);
+    forEachRow(n, [&](int64_t i) { bf16Kernels().pairsOfRow(x + i * ld, width, rows + i * pairs, kPanel); });
+    return {std::move(rows), pairs};
+  }
+  constexpr int64_t kTile = kPanel * kPanel;
+  const int64_t pairs = roundedUp(half(width), kPanel);
+  Loan<uint32_t> tiles(arena, roundedUp(n, kPanel) * pairs);
+  forEachRow(n, [&](int64_t i) {
+    bf16Kernels().pairsOfRow(x + i * ld, width, tiles + i / kPanel * kPanel * pairs + i % kPanel * kPanel, kTile);
+  });
+  return {std::move(tiles), pairs};
 }
 
 /** W^T's other side: panels [ceil(in/16)][half(out)][16], made on the spot. A pair never spans two parts of odd height. */
@@ -28,17 +48,10 @@ Loan<uint32_t> panelsOfRows(const Model& model, Arena& arena, const Linear& l) {
     }
     return nullptr;
   };
-  // Blocks of pairs, so that rows of W are read whole while they are near.
-  constexpr int64_t kBlock = 8;
-  forEachRow((pairs + kBlock - 1) / kBlock, [&](int64_t b) {
-    for (int64_t q = b * kBlock; q < std::min(pairs, (b + 1) * kBlock); ++q) {
+  forEachRow((2 * pairs + kBlock - 1) / kBlock, [&](int64_t b) {
+    for (int64_t q = b * kBlock / 2; q < std::min(pairs, (b + 1) * kBlock / 2); ++q) {
       const float *first = row(2 * q), *second = row(2 * q + 1);
-      for (int64_t p = 0; p < panels; ++p) {
-        const int64_t columns = std::min<int64_t>(kPanel, l.in - p * kPanel);
-        uint32_t* to = packed + (p * pairs + q) * kPanel;
-        for (int64_t j = columns; j < kPanel; ++j) to[j] = 0;
-        bf16Kernels().interleave(first + p * kPanel, second == nullptr ? nullptr : second + p * kPanel, columns, to);
-      }
+      bf16Kernels().interleave(first, second, l.in, packed + q * kPanel, pairs * kPanel);
     }
   });
   return packed;
@@ -48,50 +61,48 @@ Loan<uint32_t> panelsOfRows(const Model& model, Arena& arena, const Linear& l) {
 
 void bf16Forward(Arena& arena, const Linear& l, const float* x, int64_t ldx, int64_t n, float* y, int64_t ldy,
                  bool accumulate) {
-  const int64_t pairs = half(l.in);
-  Loan<uint32_t> a = pairsOfRows(arena, x, ldx, n, l.in);
-  gemmPairsOnTeam({n, l.out, pairs, a, pairs, 1, l.pairs.as<uint32_t>(), y, ldy, accumulate});
+  const Pairs rows = pairsOfRows(arena, x, ldx, n, l.in);
+  gemmPairsOnTeam({n, l.out, half(l.in), rows.a, rows.aRow, 1, l.pairs.as<uint32_t>(), y, ldy, accumulate});
 }
 
 void bf16BackwardInput(const Model& model, Arena& arena, const Linear& l, const float* dy, int64_t ldy, int64_t n,
                        float* dx, int64_t ldx, bool accumulate) {
-  const int64_t pairs = half(l.out);
-  Loan<uint32_t> a = pairsOfRows(arena, dy, ldy, n, l.out), b = panelsOfRows(model, arena, l);
-  gemmPairsOnTeam({n, l.in, pairs, a, pairs, 1, b, dx, ldx, accumulate});
+  const Pairs rows = pairsOfRows(arena, dy, ldy, n, l.out);
+  Loan<uint32_t> b = panelsOfRows(model, arena, l);
+  gemmPairsOnTeam({n, l.in, half(l.out), rows.a, rows.aRow, 1, b, dx, ldx, accumulate});
 }
 
-/** Blocks of 512 tokens; a block of rows of the weight belongs to one thread, which pairs its columns of dy by itself. */
+/** Blocks of tokens; a block of rows of the weight belongs to one thread, which pairs its columns of dy by itself. */
 void bf16BackwardWeight(Arena& arena, const Linear& l, const float* dy, int64_t ldy, const float* x, int64_t ldx,
                         int64_t n, float* grads) {
-  constexpr int64_t kTokens = 512;
   const Bf16Kernels& kernels = bf16Kernels();
-  const int64_t rowsOfBlock = kernels.tiles ? 64 : 48;
-  const int64_t panels = (l.in + kPanel - 1) / kPanel, longest = half(std::min(n, kTokens));
-  Loan<uint32_t> packed(arena, panels * kPanel * longest), blocks(arena, teamSize() * rowsOfBlock * longest);
-  Loan<uint32_t> turned(arena, kernels.tiles ? teamSize() * rowsOfBlock * longest : 0);
-  for (int64_t t = 0; t < n; t += kTokens) {
-    const int64_t tokens = std::min(kTokens, n - t), pairs = half(tokens);
-    forEachRow(panels, [&](int64_t p) {
-      kernels.panelsFromRows(x + t * ldx + p * kPanel, ldx, tokens, std::min<int64_t>(kPanel, l.in - p * kPanel),
-                             packed + p * kPanel * pairs);
+  const int64_t mostTokens = kernels.tiles ? 2048 : 512, rowsOfBlock = kernels.tiles ? 128 : 48;
+  const int64_t panels = (l.in + kPanel - 1) / kPanel, longest = half(std::min(n, mostTokens));
+  const int64_t room = rowsOfBlock * roundedUp(longest, kPanel);
+  Loan<uint32_t> packed(arena, panels * kPanel * longest), blocks(arena, teamSize() * room);
+  for (int64_t t = 0; t < n; t += mostTokens) {
+    const int64_t tokens = std::min(mostTokens, n - t), pairs = half(tokens);
+    forEachRow((tokens + kBlock - 1) / kBlock, [&](int64_t block) {
+      const int64_t from = block * kBlock;
+      kernels.panelsFromRows(x + (t + from) * ldx, ldx, std::min(kBlock, tokens - from), l.in,
+                             packed + from / 2 * kPanel, pairs * kPanel);
     });
     for (const LinearPart& part : l.parts) {
-      shareOut((part.rows + rowsOfBlock - 1) / rowsOfBlock, 1, [&](int64_t block, int worker) {
-        const int64_t r = block * rowsOfBlock, rows = std::min(rowsOfBlock, part.rows - r);
-        uint32_t* a = blocks + worker * rowsOfBlock * longest;
+      shareOut((part.rows + rowsOfBlock - 1) / rowsOfBlock, 1, [&](int64_t item, int worker) {
+        const int64_t r = item * rowsOfBlock, rows = std::min(rowsOfBlock, part.rows - r);
+        uint32_t* a = blocks + worker * room;
         const float* from = dy + t * ldy + part.column + r;
-        for (int64_t q = 0; q < pairs; ++q) {
-          kernels.interleave(from + 2 * q * ldy, 2 * q + 1 < tokens ? from + (2 * q + 1) * ldy : nullptr, rows,
-                             a + q * rowsOfBlock);
-        }
-        float* gradient = grads + part.weight + r * l.in;
+        GemmPairs product{rows, l.in, pairs, a, 1, rowsOfBlock, packed, grads + part.weight + r * l.in, l.in, true};
         if (kernels.tiles) {
-          uint32_t* rowsOfPairs = turned + worker * rowsOfBlock * longest;
-          kernels.transpose(a, rowsOfBlock, pairs, rows, rowsOfPairs, pairs);
-          kernels.gemm({rows, l.in, pairs, rowsOfPairs, pairs, 1, packed, gradient, l.in, true});
+          kernels.tilesFromColumns(from, ldy, tokens, rows, a);
+          product.aRow = roundedUp(pairs, kPanel);
         } else {
-          kernels.gemm({rows, l.in, pairs, a, 1, rowsOfBlock, packed, gradient, l.in, true});
+          for (int64_t q = 0; q < pairs; ++q) {
+            const float* first = from + 2 * q * ldy;
+            kernels.interleave(first, 2 * q + 1 < tokens ? first + ldy : nullptr, rows, a + q * rowsOfBlock, kPanel);
+          }
         }
+        kernels.gemm(product);
       });
     }
   }

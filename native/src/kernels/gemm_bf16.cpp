@@ -72,31 +72,31 @@ void gemm(const GemmPairs& g) {
   }
 }
 
-void interleave(const float* first, const float* second, int64_t n, uint32_t* dst) {
-  for (int64_t j = 0; j < n; j += 16) {
+void interleave(const float* first, const float* second, int64_t n, uint32_t* dst, int64_t apart) {
+  for (int64_t j = 0; j < n; j += 16, dst += apart) {
     const int k = n - j < 16 ? static_cast<int>(n - j) : 16;
     const v16 b = second == nullptr ? zero() : loadN(second + j, k);
-    _mm512_mask_storeu_epi32(dst + j, firstLanes(k), paired(loadN(first + j, k), b));
+    _mm512_storeu_si512(dst, paired(loadN(first + j, k), b));
   }
 }
 
-void pairsOfRow(const float* src, int64_t n, uint32_t* dst) {
+void pairsOfRow(const float* src, int64_t n, uint32_t* dst, int64_t apart) {
   int64_t i = 0;
-  for (; i + 32 <= n; i += 32)
-    _mm512_storeu_si512(dst + i / 2, (__m512i)_mm512_cvtne2ps_pbh(load(src + i + 16).x, load(src + i).x));
+  for (; i + 32 <= n; i += 32, dst += apart)
+    _mm512_storeu_si512(dst, (__m512i)_mm512_cvtne2ps_pbh(load(src + i + 16).x, load(src + i).x));
   if (i == n) return;
   const int rest = static_cast<int>(n - i);
   const v16 second = rest > 16 ? loadN(src + i + 16, rest - 16) : zero();
-  _mm512_mask_storeu_epi32(dst + i / 2, firstLanes((rest + 1) / 2),
+  _mm512_mask_storeu_epi32(dst, firstLanes((rest + 1) / 2),
                            (__m512i)_mm512_cvtne2ps_pbh(second.x, loadN(src + i, rest).x));
 }
 
-void panelsFromRows(const float* src, int64_t ld, int64_t k, int64_t n, uint32_t* dst) {
-  for (int64_t p = 0; p < n; p += 16) {
+void panelsFromRows(const float* src, int64_t ld, int64_t k, int64_t n, uint32_t* dst, int64_t apart) {
+  for (int64_t p = 0; p < n; p += 16, dst += apart) {
     const int columns = n - p < 16 ? static_cast<int>(n - p) : 16;
-    for (int64_t i = 0; i < k; i += 2, dst += 16) {
+    for (int64_t i = 0; i < k; i += 2) {
       const v16 second = i + 1 < k ? loadN(src + (i + 1) * ld + p, columns) : zero();
-      _mm512_storeu_si512(dst, paired(loadN(src + i * ld + p, columns), second));
+      _mm512_storeu_si512(dst + i / 2 * 16, paired(loadN(src + i * ld + p, columns), second));
     }
   }
 }
@@ -107,7 +107,7 @@ void panelFromColumns(const float* const* rows, int64_t count, int64_t k, uint32
     const int64_t elements = k - i < 32 ? k - i : 32, pairs = (elements + 1) / 2;
     uint32_t* block = dst + i / 2 * 16;
     for (int64_t j = 0; j < 16; ++j) {
-      if (j < count) pairsOfRow(rows[j] + i, elements, row);
+      if (j < count) pairsOfRow(rows[j] + i, elements, row, 16);
       for (int64_t q = 0; q < pairs; ++q) block[q * 16 + j] = j < count ? row[q] : 0;
     }
   }
@@ -139,17 +139,21 @@ void transpose16(const __m512i (&in)[16], __m512i (&out)[16]) {
   }
 }
 
-void transpose(const uint32_t* src, int64_t from, int64_t k, int64_t n, uint32_t* dst, int64_t to) {
-  for (int64_t i = 0; i < k; i += 16) {
-    const int rows = k - i < 16 ? static_cast<int>(k - i) : 16;
+void tilesFromColumns(const float* src, int64_t ld, int64_t k, int64_t n, uint32_t* dst) {
+  const int64_t apart = (k + 31) / 32 * 256;
+  for (int64_t i = 0; i < k; i += 32) {
     for (int64_t j = 0; j < n; j += 16) {
       const int columns = n - j < 16 ? static_cast<int>(n - j) : 16;
       __m512i in[16], out[16];
-      for (int r = 0; r < 16; ++r)
-        in[r] =
-            r < rows ? _mm512_maskz_loadu_epi32(firstLanes(columns), src + (i + r) * from + j) : _mm512_setzero_si512();
+      for (int64_t q = 0; q < 16; ++q) {
+        const int64_t first = i + 2 * q;
+        const float* row = src + first * ld + j;
+        in[q] = first < k ? paired(loadN(row, columns), first + 1 < k ? loadN(row + ld, columns) : zero())
+                          : _mm512_setzero_si512();
+      }
       transpose16(in, out);
-      for (int c = 0; c < columns; ++c) _mm512_mask_storeu_epi32(dst + (j + c) * to + i, firstLanes(rows), out[c]);
+      uint32_t* tile = dst + j / 16 * apart + i / 32 * 256;
+      for (int c = 0; c < 16; ++c) _mm512_storeu_si512(tile + 16 * c, out[c]);
     }
   }
 }
@@ -157,6 +161,6 @@ void transpose(const uint32_t* src, int64_t from, int64_t k, int64_t n, uint32_t
 }  // namespace
 
 extern const Bf16Kernels table;
-const Bf16Kernels table = {gemm, pairsOfRow, interleave, panelsFromRows, panelFromColumns, transpose, false, 12};
+const Bf16Kernels table = {gemm, pairsOfRow, interleave, panelsFromRows, panelFromColumns, tilesFromColumns, false, 12};
 
 }  // namespace petrel::PETREL_ISA_NAMESPACE
