@@ -304,7 +304,7 @@ describe('messages and files of the stack', () => {
     build: 'b',
     phase: 'running',
     temporal: { address: 'a:1', payloadKey: 'k' },
-    nats: { url: 'n', key: 'k', systemKey: 's' },
+    nats: { url: 'n', credential: { key: 'k', jwt: 'j' }, system: { key: 's', jwt: 't' } },
     pools: [],
     children: [],
   };
@@ -316,7 +316,7 @@ describe('messages and files of the stack', () => {
   );
   fuzz(
     'endpoints.json',
-    sample({ temporalPort: 1, natsPort: 3, natsKey: 'k', natsSystemKey: 's', payloadKey: 'p' }),
+    sample({ temporalPort: 1, natsPort: 3, payloadKey: 'p' }),
     viaFile('home/stack/endpoints.json', () => readEndpoints(join(folder, 'home'))),
   );
   fuzz(

@@ -22,7 +22,7 @@ import { keys } from '../core/records/keys.ts';
 import { statusEntry } from '../core/records/schema.ts';
 import type { BatchRecord, StatusEntry, UpdateRecord } from '../core/records/schema.ts';
 import type { RunState, DesiredState } from '../core/run-states.ts';
-import { liveNote, liveSubject, timings } from '../core/wire/messages.ts';
+import { liveNote, liveSubject } from '../core/wire/messages.ts';
 import type { LiveMessage } from '../core/wire/messages.ts';
 import { desiredStateSignal } from '../core/wire/workflow.ts';
 import type { RunOutcome } from '../core/wire/workflow.ts';
@@ -225,7 +225,7 @@ export class LoopUnderTest {
   async until<T>(run: StartedRun, what: string, probe: () => Promise<T | undefined | false>): Promise<T> {
     const answer = await poll(probe, { everyMs: 50, timeoutMs: patienceMs });
     if (answer !== undefined && answer !== false) return answer;
-    const workers = (await listWorkers(this.nc, timings.local)).map(
+    const workers = (await listWorkers(this.nc)).map(
       ({ worker, state, lease, jobs }) =>
         `${worker} ${state}, lease ${lease ?? 'none'}, jobs ${jobs.join(' ') || 'none'}`,
     );

@@ -5,10 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { petrelHome, readTools } from '../infra/home.ts';
 import { isNatsReady } from '../infra/nats/health.ts';
-import { newNatsKey } from '../infra/nats/nkey.ts';
 import { natsArgs, writeNatsConfig } from '../infra/nats/server.ts';
 import type { HasNats } from '../infra/nats/connection.ts';
 import { freePorts, loopback } from '../infra/ports.ts';
+import { newNatsSecrets } from '../infra/stack/nats-secrets.ts';
 import { identify, isAlive, signalProcess, terminate, waitForExit } from '../infra/stack/process.ts';
 import type { ProcessIdentity } from '../infra/stack/process.ts';
 import type { HasTemporal } from '../infra/temporal/connection.ts';
@@ -62,12 +62,12 @@ export async function startNats(folder: string): Promise<TestServer & HasNats> {
   const [port] = (await freePorts(1)) as [number];
   const url = `nats://${loopback}:${port}`;
   mkdirSync(folder, { recursive: true });
+  const secrets = await newNatsSecrets();
   const options = {
     configFile: join(folder, 'nats.conf'),
     storeDir: join(folder, 'nats'),
     port,
-    key: newNatsKey(),
-    systemKey: newNatsKey(),
+    authority: secrets.authority,
   };
   writeNatsConfig(options);
   const server = await startServer(
@@ -76,9 +76,9 @@ export async function startNats(folder: string): Promise<TestServer & HasNats> {
     readTools(petrelHome())['nats-server'].path,
     natsArgs(options),
     {},
-    () => isNatsReady({ url, systemKey: options.systemKey }),
+    () => isNatsReady({ url, system: secrets.system }),
   );
-  return Object.assign(server, { nats: { url, key: options.key, systemKey: options.systemKey } });
+  return Object.assign(server, { nats: { url, credential: secrets.stack, system: secrets.system } });
 }
 
 /** Starts any server; repeats `isReady` until it returns true. */

@@ -7,7 +7,7 @@ import type { EndedSample } from './engine/host.ts';
 import { tokensText } from './reward/ahead-samples.ts';
 
 export interface EndedSamplesPorts {
-  /** Incarnation of the worker to tell; undefined: none. It may change when that worker goes away. */
+  /** The worker to tell, `identityText`; undefined: none. It may change when that worker goes away. */
   readonly scorer: () => string | undefined;
   readonly publish: (subject: string, text: string) => void;
 }

@@ -71,15 +71,16 @@ describe('the peers of a worker', () => {
     peers.heard(entry('a', { roles: ['reward'] }), 0);
     peers.heard(entry('c', { roles: ['rollout'] }), 0);
     expect(['rollout-0000', 'rollout-0001', 'rollout-0002'].map((job) => peers.scorerOf(job, 1))).toEqual([
-      'a-1',
-      'b-1',
-      'a-1',
+      'here.a.a-1',
+      'here.b.b-1',
+      'here.a.a-1',
     ]);
     peers.heard(entry('b', { roles: ['reward'], ahead: ['rollout-0000'] }), 2);
-    expect(peers.scorerOf('rollout-0000', 3)).toBe('b-1');
+    expect(peers.scorerOf('rollout-0000', 3)).toBe('here.b.b-1');
     expect([peers.scoresAhead('rollout-0000', 3), peers.scoresAhead('rollout-0001', 3)]).toEqual([true, false]);
-    expect([peers.scores('b-1', 3), peers.scores('c-1', 3), peers.scores('b-1', 200)]).toEqual([true, false, false]);
+    const scores = (worker: string, now: number) => peers.scores(`here.${worker}.${worker}-1`, now);
+    expect([scores('b', 3), scores('c', 3), scores('b', 200)]).toEqual([true, false, false]);
     peers.heard(entry('b', { roles: ['reward'], state: 'draining', ahead: ['rollout-0000'] }), 4);
-    expect([peers.scoresAhead('rollout-0000', 5), peers.scorerOf('rollout-0000', 5)]).toEqual([false, 'a-1']);
+    expect([peers.scoresAhead('rollout-0000', 5), peers.scorerOf('rollout-0000', 5)]).toEqual([false, 'here.a.a-1']);
   });
 });

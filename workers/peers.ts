@@ -1,6 +1,6 @@
 /** What a worker knows about the other workers, from their presence messages. */
 import type { Presence } from '../core/wire/messages.ts';
-import { placeWords } from '../core/wire/worker-identity.ts';
+import { identityText, placeWords } from '../core/wire/worker-identity.ts';
 
 export class Peers {
   readonly #own: string;
@@ -31,16 +31,17 @@ export class Peers {
     return this.#scorers(now).some(({ ahead }) => ahead?.includes(rolloutJob) === true);
   }
 
-  /** Is this another worker that takes scoring jobs? */
-  scores(incarnation: string, now: number): boolean {
-    return this.#scorers(now).some((entry) => entry.incarnation === incarnation);
+  /** Is this, by its `identityText`, another worker that takes scoring jobs? */
+  scores(scorer: string, now: number): boolean {
+    return this.#scorers(now).some((entry) => identityText(entry) === scorer);
   }
 
-  /** Incarnation of the worker that should score this rollout job: the one that does already, else any. */
+  /** `identityText` of the worker that should score this rollout job: the one that does already, else any. */
   scorerOf(rolloutJob: string, now: number): string | undefined {
     const scorers = this.#scorers(now);
     const present = scorers.find(({ ahead }) => ahead?.includes(rolloutJob) === true);
-    return (present ?? scorers[Number.parseInt(rolloutJob.slice(-4), 16) % scorers.length])?.incarnation;
+    const chosen = present ?? scorers[Number.parseInt(rolloutJob.slice(-4), 16) % scorers.length];
+    return chosen && identityText(chosen);
   }
 
   /** In an order that does not depend on when they were heard. */

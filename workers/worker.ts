@@ -10,7 +10,13 @@ import type { ResultRecord } from '../core/records/schema.ts';
 import type { Store } from '../core/ports/store.ts';
 import type { Stage, Trains } from '../core/wire/jobs.ts';
 import type { Role } from '../core/roles.ts';
-import { endedSamples, endedSamplesSubject, samplesTaken, samplesTakenSubject } from '../core/wire/ended-samples.ts';
+import {
+  allSamplesTakenSubject,
+  endedSamples,
+  endedSamplesSubject,
+  samplesTaken,
+  samplesTakenSubject,
+} from '../core/wire/ended-samples.ts';
 import type { EndedSamples } from '../core/wire/ended-samples.ts';
 import { checkJobInput, rewardInput, scoringSettings } from '../core/wire/job-inputs.ts';
 import { leaseRelease, leaseSubject, wireVersion } from '../core/wire/messages.ts';
@@ -225,7 +231,7 @@ export class Worker {
   }
 
   async #sayGoodbye(): Promise<void> {
-    await this.#beacon.stop();
+    this.#beacon.stop();
     await this.#ports.nc.flush().catch(() => undefined);
     await this.#reward.close();
     await this.#engine?.close();
@@ -354,7 +360,6 @@ export class Worker {
         `${message.stage} ${message.jobId}: late result refused; another worker's result exists`,
       );
     faultPoint('result.after', facts);
-    if (message.stage === 'rollout') this.#journal.purge(message.runId, message.jobId);
   }
 
   async #compute(role: Role, message: JobMessage, progress: JobProgress, signal: AbortSignal): Promise<EngineAnswer> {
@@ -405,7 +410,7 @@ export class Worker {
   #scorerOf(jobId: string): () => string | undefined {
     let scorer: string | undefined;
     return () => {
-      if (this.#options.roles.includes('reward')) return this.#identity.incarnation;
+      if (this.#options.roles.includes('reward')) return identityText(this.#identity);
       const now = Date.now();
       if (scorer === undefined || !this.#peers.scores(scorer, now)) scorer = this.#peers.scorerOf(jobId, now);
       return scorer;
@@ -420,22 +425,22 @@ export class Worker {
   /** Other workers need not go on with samples that this one scores now. */
   #tellTaken({ runId, follows }: JobMessage): void {
     if (follows === undefined) return;
-    const taken = { v: wireVersion, runId, jobId: follows, by: this.#identity.incarnation };
-    this.#ports.nc.publish(samplesTakenSubject, JSON.stringify(taken));
+    const taken = { v: wireVersion, runId, jobId: follows };
+    this.#ports.nc.publish(samplesTakenSubject(identityText(this.#identity)), JSON.stringify(taken));
   }
 
   #listenForEndedSamples(): void {
-    this.#ports.nc.subscribe(endedSamplesSubject(this.#identity.incarnation), {
+    this.#ports.nc.subscribe(endedSamplesSubject(identityText(this.#identity)), {
       callback: (error, raw) => {
         const told = error === null ? readMessage(raw, endedSamples) : undefined;
         if (told !== undefined) this.#scoreAhead(told);
       },
     });
-    this.#ports.nc.subscribe(samplesTakenSubject, {
+    const own = samplesTakenSubject(identityText(this.#identity));
+    this.#ports.nc.subscribe(allSamplesTakenSubject, {
       callback: (error, raw) => {
         const taken = error === null ? readMessage(raw, samplesTaken) : undefined;
-        if (taken !== undefined && taken.by !== this.#identity.incarnation)
-          this.#reward.ahead.taken(taken.runId, taken.jobId);
+        if (taken !== undefined && raw.subject !== own) this.#reward.ahead.taken(taken.runId, taken.jobId);
       },
     });
   }

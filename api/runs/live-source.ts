@@ -1,7 +1,7 @@
 /** What only a running stack knows: its workers, and the current stage of a run. Nothing here throws or waits long. */
 import { EventEmitter, once } from 'node:events';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { liveNote, liveSubject, timings } from '../../core/wire/messages.ts';
+import { liveNote, liveSubject } from '../../core/wire/messages.ts';
 import type { LiveMessage, Presence } from '../../core/wire/messages.ts';
 import { liveQueryName } from '../../core/wire/workflow.ts';
 import type { LiveState } from '../../core/wire/workflow.ts';
@@ -77,7 +77,7 @@ class StackLive implements LiveSource {
     const nc = this.#nc;
     if (nc === undefined) return [];
     const { listWorkers } = await import('../../infra/nats/presence.ts');
-    return within(listWorkers(nc, timings.local), []);
+    return within(listWorkers(nc), []);
   }
 
   driven(runId: string): Promise<Driven> {

@@ -1,5 +1,4 @@
 /** The trainers of a stack, as they describe themselves. */
-import { timings } from '../../core/wire/messages.ts';
 import type { Presence } from '../../core/wire/messages.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
 import { listWorkers } from '../../infra/nats/presence.ts';
@@ -13,7 +12,7 @@ const presenceMs = 10_000;
 export async function readyTrainers(stack: StackInfo): Promise<readonly Presence[]> {
   const nc = await connectNats(stack, 'cli');
   const look = async () => {
-    const workers = await listWorkers(nc, timings.local);
+    const workers = await listWorkers(nc);
     const ready = workers.filter(({ roles, state }) => roles.includes('trainer') && state !== 'starting');
     return ready.length > 0 && ready;
   };

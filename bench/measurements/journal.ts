@@ -2,9 +2,10 @@
  * What the journal of partial samples costs: tokens per second of long responses with and without it, in turns. Here
  * the decoding thread publishes; in a worker the main thread does.
  */
+import { jetstreamManager } from '@nats-io/jetstream';
 import { ensureStack } from '../../infra/stack/index.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
-import { Journal } from '../../infra/nats/journal.ts';
+import { Journal, purgeJournal } from '../../infra/nats/journal.ts';
 import { timings } from '../../core/wire/messages.ts';
 import { Generation } from '../../workers/engine/generation.ts';
 import type { GenerationJob } from '../../workers/engine/generation.ts';
@@ -44,7 +45,8 @@ async function open(settings: BenchSettings): Promise<Session> {
     ),
   );
   const journal = new Journal(nc, { instance: 'bench', worker: 'bench' }, { lost: () => {} });
-  await journal.read('bench', 'bench'); // this declares the stream
+  await journal.read('bench', 'bench'); // the control process declares the stream
+  const jsm = await jetstreamManager(nc);
   let draw = 0;
   let onFirst = false;
 
@@ -76,7 +78,7 @@ async function open(settings: BenchSettings): Promise<Session> {
     await generation.run(work);
     const seconds = (performance.now() - started) / 1000;
     await journal.settled();
-    journal.purge(identity.runId, identity.jobId);
+    await purgeJournal(jsm, identity.runId, identity.jobId);
     return seconds;
   }
 

@@ -1,6 +1,5 @@
 /** Event-loop delay of the stack's own processes since their start, as they report it. */
 import { readFileSync } from 'node:fs';
-import { timings } from '../../core/wire/messages.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
 import { listWorkers } from '../../infra/nats/presence.ts';
 import { stopStack } from '../../infra/stack/index.ts';
@@ -11,7 +10,7 @@ import { logFile } from '../../infra/stack/logs.ts';
 export async function workerLoopDelay(stack: StackInfo): Promise<number> {
   const nc = await connectNats(stack, 'bench');
   try {
-    return Math.max(...(await listWorkers(nc, timings.local)).map(({ loopDelayMs }) => loopDelayMs));
+    return Math.max(...(await listWorkers(nc)).map(({ loopDelayMs }) => loopDelayMs));
   } finally {
     await nc.close();
   }

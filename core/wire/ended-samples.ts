@@ -23,11 +23,14 @@ export const endedSamples = z.object({
 });
 export type EndedSamples = Readonly<z.infer<typeof endedSamples>>;
 
-export const endedSamplesSubject = (incarnation: string) => `ended.${incarnation}`;
+/** `scorer`: `identityText` of the reward worker. */
+export const endedSamplesSubject = (scorer: string) => `ended.${scorer}`;
 
 /** Most tokens of one message: 1 MiB of base64. A longer response is not scored ahead. */
 export const mostTokensTold = 196_608;
 
 /** Reward worker → the others: it scores the samples of this rollout job, so nobody else needs to. */
-export const samplesTaken = z.object({ v: version, runId: z.string(), jobId: z.string(), by: z.string() });
-export const samplesTakenSubject = 'ended-taken';
+export const samplesTaken = z.object({ v: version, runId: z.string(), jobId: z.string() });
+/** `from`: `identityText` of the sender. */
+export const samplesTakenSubject = (from: string) => `taken.${from}`;
+export const allSamplesTakenSubject = 'taken.*.*.*';

@@ -180,6 +180,8 @@ export const leaseSubject = 'lease.release';
 export const presenceBucket = 'PRESENCE';
 /** The same entries as messages, for workers that must learn at once what another one does. */
 export const presenceSubject = (worker: WorkerPlace) => `presence.${placeWords(worker)}`;
+/** The message that is the worker's entry in the bucket. */
+export const presenceEntrySubject = (worker: WorkerPlace) => `$KV.${presenceBucket}.${placeWords(worker)}`;
 export const presencesSubject = `presence.${anyPlace}`;
 
 /**

@@ -5,14 +5,17 @@ import { connect } from '@nats-io/transport-node';
 import { errorToJson, RetryableError, TerminalError } from '../../core/errors.ts';
 import { retry } from '../poll.ts';
 import { natsAuthenticator } from './nkey.ts';
+import type { NatsCredential } from './nkey.ts';
 
 /** Where NATS is and how to authenticate. */
 export interface NatsTarget {
   readonly url: string;
-  /** Private key from `newNatsKey`; without it the server must accept everybody. */
-  readonly key?: string | undefined;
-  /** Private key of the system account, which tells of connections; only who owns the server has it. */
-  readonly systemKey?: string | undefined;
+  /** Without it the server must accept everybody. A function is asked for each connection. */
+  readonly credential?: NatsCredential | (() => NatsCredential) | undefined;
+  /** Of the system account, which tells of connections; only who owns the server has it. */
+  readonly system?: NatsCredential | undefined;
+  /** Certificate (PEM) that has signed the server's; absent: the connection is not encrypted. */
+  readonly ca?: string | undefined;
 }
 
 /** Any object with the address of NATS, such as `StackInfo`. */
@@ -56,15 +59,17 @@ export async function connectNats(
 }
 
 /** A connection of the system account; undefined for a server whose system account this stack does not know. */
-export async function connectSystem({ url, systemKey }: NatsTarget, name: string): Promise<NatsConnection | undefined> {
-  return systemKey === undefined ? undefined : await connectNats({ nats: { url, key: systemKey } }, `${name}-system`);
+export async function connectSystem(nats: NatsTarget, name: string): Promise<NatsConnection | undefined> {
+  if (nats.system === undefined) return undefined;
+  return await connectNats({ nats: { ...nats, credential: nats.system } }, `${name}-system`);
 }
 
-function connectOptions({ url, key }: NatsTarget, name: string): ConnectionOptions {
+function connectOptions({ url, credential, ca }: NatsTarget, name: string): ConnectionOptions {
   return {
     servers: url,
     name,
-    ...(key === undefined ? {} : { authenticator: natsAuthenticator(key) }),
+    ...(credential === undefined ? {} : { authenticator: natsAuthenticator(credential) }),
+    ...(ca === undefined ? {} : { tls: { ca } }),
     // With the client's defaults the connection closes for good after ten tries of 2 s, and a silent server is noticed
     // only after minutes.
     maxReconnectAttempts: -1,

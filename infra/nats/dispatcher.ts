@@ -2,7 +2,7 @@
  * The control side of dispatch: publishes idempotent jobs, answers claims, and waits for result objects. A second call for
  * the same job is safe: it returns the existing result or joins the running job.
  */
-import { jetstream } from '@nats-io/jetstream';
+import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { offeredProfile } from '../../core/records/former-profiles.ts';
@@ -26,6 +26,8 @@ import { claimKeyOf } from '../store/claim-key.ts';
 import { decide, readRecord } from '../store/records.ts';
 import { claimSecret, proven, requireProof } from '../store/result-proof.ts';
 import { CancelledRuns } from './cancelled-runs.ts';
+import { declareStreams } from './declarations.ts';
+import { purgeJournal } from './journal.ts';
 import { linkOf } from './link.ts';
 import type { Link } from './link.ts';
 import { forgetWorker } from './presence.ts';
@@ -109,7 +111,8 @@ export class Dispatcher {
   }
 
   static async open(nc: NatsConnection, options: DispatcherOptions): Promise<Dispatcher> {
-    return new Dispatcher(nc, await ensureStreams(nc), options);
+    await declareStreams(nc, options.timing);
+    return new Dispatcher(nc, await jetstreamManager(nc), options);
   }
 
   #replaced(entry: Presence, before: Presence | undefined): void {
@@ -123,7 +126,7 @@ export class Dispatcher {
     const entry = this.#workers.forget(gone);
     if (entry !== undefined) this.#tellRuns(entry, 'is gone: its connection closed');
     for (const session of [...this.#sessions.values()]) session.lost(gone);
-    void forgetWorker(this.#nc, this.#timing, gone);
+    void forgetWorker(this.#nc, gone);
   }
 
   /** Tells the runs that a worker worked for. */
@@ -150,6 +153,7 @@ export class Dispatcher {
       if (progress !== undefined) faultPoint('wait.progress', facts);
     };
     const result = (await this.#session(request, jobId, key).join({ ...options, onProgress })) as JobResult<S>;
+    if (request.stage === 'rollout') void purgeJournal(this.#jsm, request.runId, jobId);
     faultPoint('wait.end', facts);
     return result;
   }
@@ -238,7 +242,7 @@ export class Dispatcher {
     for (const role of roles)
       await this.#link.orLost(
         this.#jsm.streams.purge(jobStream(role), { filter: runJobsFilter(role, runId) }).catch(async () => {
-          this.#jsm = await ensureStreams(this.#nc); // the stream itself was lost; the new one is empty
+          this.#jsm = await ensureStreams(this.#nc, this.#timing); // the stream itself was lost; the new one is empty
         }),
       );
   }
@@ -274,7 +278,7 @@ export class Dispatcher {
       await this.#link.orLost(this.#js.publish(subject, JSON.stringify(message), { retries: 2, timeout: 2_000 }));
       faultPoint('publish.after', facts);
     } catch (error) {
-      this.#jsm = await this.#link.orLost(ensureStreams(this.#nc));
+      this.#jsm = await this.#link.orLost(ensureStreams(this.#nc, this.#timing));
       throw error;
     }
   }
@@ -286,7 +290,7 @@ export class Dispatcher {
       return (await this.#link.orLost(this.#jsm.streams.getMessage(jobStream(role), { last_by_subj }))) !== null;
     } catch {
       // The stream itself may be lost; the new one is empty.
-      this.#jsm = await this.#link.orLost(ensureStreams(this.#nc));
+      this.#jsm = await this.#link.orLost(ensureStreams(this.#nc, this.#timing));
       return false;
     }
   }

@@ -2,13 +2,12 @@
 import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { z } from 'zod';
+import type { NatsTarget } from './connection.ts';
 import { natsAuthenticator } from './nkey.ts';
+import type { NatsCredential } from './nkey.ts';
 
-/** Address of a server, with the key of its system account. */
-export interface NatsSystem {
-  readonly url: string;
-  readonly systemKey: string;
-}
+/** Address of a server, with a credential of its system account. */
+export type NatsSystem = NatsTarget & { readonly system: NatsCredential };
 
 const answerMs = 2_000;
 const subject = '$SYS.REQ.SERVER.PING.HEALTHZ';
@@ -55,11 +54,12 @@ export class NatsHealth {
   }
 
   #connect(): Promise<NatsConnection> {
-    const { url, systemKey } = this.#server;
+    const { url, system, ca } = this.#server;
     return connect({
       servers: url,
       name: 'health',
-      authenticator: natsAuthenticator(systemKey),
+      authenticator: natsAuthenticator(system),
+      ...(ca !== undefined && { tls: { ca } }),
       reconnect: false,
       timeout: answerMs,
     });

@@ -1,19 +1,15 @@
 /**
- * The stream of the rollout journal. Entries are written without waiting, and read and purged per job. A lost entry is
+ * A worker's side of the rollout journal. It writes entries without waiting and reads those of a job. A lost entry is
  * written again, or its tokens are decoded again.
  */
-import { DiscardPolicy, RetentionPolicy, StorageType, jetstream, jetstreamManager } from '@nats-io/jetstream';
+import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
-import { nanos } from '@nats-io/nats-core';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { journalOfJob, journalStream, journalStreamSubjects, journalSubject } from '../../core/wire/journal.ts';
+import { journalOfJob, journalStream, journalSubject } from '../../core/wire/journal.ts';
 import type { WorkerPlace } from '../../core/wire/worker-identity.ts';
 import { faultPoint } from '../faults/index.ts';
+import { askToDeclare } from './declarations.ts';
 
-/** Longer than any job takes, so that no entry expires before its sample is done. */
-const maxAgeMs = 24 * 3600 * 1000;
-/** Limit of the whole stream; the oldest entries are dropped first. */
-const maxStreamBytes = 512 * 1024 * 1024;
 /** When more bytes than this are in flight to the server, new entries are dropped instead of buffered. */
 const maxOnTheWay = 16 * 1024 * 1024;
 /** An entry that is not stored within this time counts as lost. */
@@ -95,17 +91,17 @@ export class Journal {
     return texts;
   }
 
-  /** Removes the entries of a finished job. */
-  purge(runId: string, jobId: string): void {
-    this.#manager?.streams.purge(journalStream, { filter: journalOfJob(runId, jobId) }).catch(ignored);
-  }
-
   #open(): Promise<JetStreamManager> {
     if (this.#manager !== undefined) return Promise.resolve(this.#manager);
     if (this.#opening !== undefined) return this.#opening;
-    const opening = openJournal(this.#nc).finally(() => this.#opening === opening && (this.#opening = undefined));
+    const opening = this.#declared().finally(() => this.#opening === opening && (this.#opening = undefined));
     this.#opening = opening;
     return opening.then((manager) => (this.#manager = manager));
+  }
+
+  async #declared(): Promise<JetStreamManager> {
+    await askToDeclare(this.#nc, this.#place, { what: 'journal' });
+    return jetstreamManager(this.#nc, { checkAPI: false });
   }
 
   #tellOfLoss(): void {
@@ -130,20 +126,9 @@ export class Journal {
   }
 }
 
-/** Idempotent. */
-async function openJournal(nc: NatsConnection): Promise<JetStreamManager> {
-  const manager = await jetstreamManager(nc);
-  await manager.streams.add({
-    name: journalStream,
-    subjects: [journalStreamSubjects],
-    retention: RetentionPolicy.Limits,
-    storage: StorageType.File,
-    discard: DiscardPolicy.Old,
-    max_age: nanos(maxAgeMs),
-    max_bytes: maxStreamBytes,
-    allow_direct: true,
-  });
-  return manager;
+/** Removes the entries of a finished job; those that stay expire. For the control process, which knows that it has finished. */
+export async function purgeJournal(jsm: JetStreamManager, runId: string, jobId: string): Promise<void> {
+  await jsm.streams.purge(journalStream, { filter: journalOfJob(runId, jobId) }).catch(ignored);
 }
 
 /** The journal only saves work: a worker that cannot write or read it decodes again. */

@@ -6,7 +6,7 @@ it('makes public keys and signatures that the NATS library reads and verifies', 
   for (let i = 0; i < 20; i++) {
     const key = newNatsKey();
     const nonce = `challenge-${i}`;
-    const auth = natsAuthenticator(key)(nonce) as { nkey: string; sig: string };
+    const auth = natsAuthenticator({ key, jwt: 'j' })(nonce) as { nkey: string; sig: string };
     expect(auth.nkey).toBe(publicNkey(key));
     const reader = nkeys.fromPublic(auth.nkey);
     const signature = new Uint8Array(Buffer.from(auth.sig, 'base64url'));

@@ -5,16 +5,24 @@
  */
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
 import type { Authenticator } from '@nats-io/nats-core';
+import { z } from 'zod';
 
 /** A new private key: PKCS #8 in base64. */
 export function newNatsKey(): string {
   return generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'der' }).toString('base64');
 }
 
-/** An authenticator that signs the server's challenge. */
-export function natsAuthenticator(key: string): Authenticator {
-  const [nkey, privateKey] = [publicNkey(key), privateKeyOf(key)];
-  return (nonce = '') => ({ nkey, sig: sign(null, Buffer.from(nonce), privateKey).toString('base64url') });
+/** What a client authenticates with: its private key, and the JWT of its public key that the stack has signed. */
+export const natsCredential = z.object({ key: z.string(), jwt: z.string() });
+export type NatsCredential = Readonly<z.infer<typeof natsCredential>>;
+
+/** An authenticator that signs the server's challenge. A function is called for each connection: a JWT may be renewed. */
+export function natsAuthenticator(credential: NatsCredential | (() => NatsCredential)): Authenticator {
+  return (nonce = '') => {
+    const { key, jwt } = typeof credential === 'function' ? credential() : credential;
+    const sig = sign(null, Buffer.from(nonce), privateKeyOf(key)).toString('base64url');
+    return { nkey: publicNkey(key), jwt, sig };
+  };
 }
 
 /** The public key in the form of the server's configuration: `U…`. */

@@ -1,7 +1,7 @@
 /** Presence of workers: each worker writes its entry into a bucket whose entries expire. */
-import type { KV } from '@nats-io/kv';
+import { headers } from '@nats-io/nats-core';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { presence, presenceSubject, presencesSubject } from '../../core/wire/messages.ts';
+import { presence, presenceEntrySubject, presenceSubject, presencesSubject } from '../../core/wire/messages.ts';
 import type { Presence, Timing } from '../../core/wire/messages.ts';
 import { placeWords, senderOf } from '../../core/wire/worker-identity.ts';
 import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
@@ -17,7 +17,6 @@ export class PresenceBeacon {
   readonly #nc: NatsConnection;
   readonly #timing: Timing;
   readonly #describe: () => Presence;
-  #bucket: KV | undefined;
   #timer: NodeJS.Timeout | undefined;
   #due: NodeJS.Timeout | undefined;
 
@@ -38,25 +37,24 @@ export class PresenceBeacon {
     if (this.#nc.isClosed()) return;
     const entry = this.#describe();
     this.#nc.publish(presenceSubject(entry), JSON.stringify(entry));
-    this.#due ??= setTimeout(() => void this.#write(), writeAfterMs);
+    this.#due ??= setTimeout(() => this.#write(), writeAfterMs);
   }
 
-  /** Presence is a hint: when a write fails, the next one repeats it. */
-  async #write(): Promise<void> {
+  /** Presence is a hint: nobody waits for the write, and when one is lost the next one repeats it. */
+  #write(): void {
     this.#due = undefined;
-    try {
-      this.#bucket ??= await openPresence(this.#nc, this.#timing);
-      const entry = this.#describe();
-      await this.#bucket.put(placeWords(entry), JSON.stringify(entry));
-    } catch {
-      this.#bucket = undefined;
-    }
+    if (this.#nc.isClosed()) return;
+    const entry = this.#describe();
+    this.#nc.publish(presenceEntrySubject(entry), JSON.stringify(entry));
   }
 
-  async stop(): Promise<void> {
+  stop(): void {
     clearInterval(this.#timer);
     clearTimeout(this.#due);
-    await this.#bucket?.delete(placeWords(this.#describe())).catch(() => undefined);
+    if (this.#nc.isClosed()) return;
+    const deletion = headers();
+    deletion.set('KV-Operation', 'DEL');
+    this.#nc.publish(presenceEntrySubject(this.#describe()), '', { headers: deletion });
   }
 }
 
@@ -73,24 +71,30 @@ export function watchPresence(nc: NatsConnection, onEntry: (entry: Presence) => 
 /**
  * Workers whose entries have not expired, by name. Rejects with `NatsLost` when the connection is lost during the read.
  */
-export function listWorkers(nc: NatsConnection, timing: Timing): Promise<Presence[]> {
-  return linkOf(nc).orLost(readEntries(nc, timing));
+export function listWorkers(nc: NatsConnection): Promise<Presence[]> {
+  return linkOf(nc).orLost(readEntries(nc));
 }
 
 /** Removes the entry of a process that is gone; not that of the next process at its place. */
-export async function forgetWorker(nc: NatsConnection, timing: Timing, gone: WorkerIdentity): Promise<void> {
+export async function forgetWorker(nc: NatsConnection, gone: WorkerIdentity): Promise<void> {
   try {
-    const bucket = await linkOf(nc).orLost(openPresence(nc, timing));
-    const found = await linkOf(nc).orLost(bucket.get(placeWords(gone)));
-    if (found?.operation !== 'PUT' || readMessage(found, presence)?.incarnation !== gone.incarnation) return;
+    const bucket = await linkOf(nc).orLost(openPresence(nc));
+    const found = await linkOf(nc).orLost(bucket?.get(placeWords(gone)) ?? Promise.resolve(null));
+    if (
+      bucket === undefined ||
+      found?.operation !== 'PUT' ||
+      readMessage(found, presence)?.incarnation !== gone.incarnation
+    )
+      return;
     await linkOf(nc).orLost(bucket.delete(placeWords(gone), { previousSeq: found.revision }));
   } catch {
     return; // it expires by itself
   }
 }
 
-async function readEntries(nc: NatsConnection, timing: Timing): Promise<Presence[]> {
-  const bucket = await openPresence(nc, timing);
+async function readEntries(nc: NatsConnection): Promise<Presence[]> {
+  const bucket = await openPresence(nc);
+  if (bucket === undefined) return [];
   const names = await presenceNames(nc);
   const entries = await Promise.all(names.sort().map((name) => bucket.get(name)));
   return entries.flatMap((entry) => {

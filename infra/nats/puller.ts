@@ -10,6 +10,7 @@ import {
   claimReply,
   claimSubject,
   eventSubject,
+  jobConsumer,
   jobMessage,
   jobStream,
   wireVersion,
@@ -18,9 +19,9 @@ import type { ClaimReply, JobEvent, JobMessage, Timing } from '../../core/wire/m
 import type { Role } from '../../core/roles.ts';
 import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
 import { faultPoint } from '../faults/index.ts';
+import { askToDeclare } from './declarations.ts';
 import { readMessage } from './incoming.ts';
 import { linkOf } from './link.ts';
-import { ensureConsumer, ensureStreams } from './streams.ts';
 
 /**
  * After this many deliveries that no waiter claimed, the message is dropped. A waiter that needs the job publishes it
@@ -98,8 +99,9 @@ export class Puller {
       if (this.#stopped) break;
       let message: JsMsg | null = null;
       try {
-        consumer ??= await linkOf(this.#ports.nc).orLost(this.#open());
-        message = this.#stopped ? null : await this.#next(consumer);
+        consumer ??=
+          (await Promise.race([linkOf(this.#ports.nc).orLost(this.#open()), this.#leaving.promise])) ?? undefined;
+        message = this.#stopped || consumer === undefined ? null : await this.#next(consumer);
         this.#refused = { text: '', times: 0 };
       } catch (error) {
         // The connection or the stream was lost: declare the stream again when the server is back.
@@ -123,10 +125,9 @@ export class Puller {
   }
 
   async #open(): Promise<Consumer> {
-    const { nc, role, profile, timing } = this.#ports;
-    const jsm = await ensureStreams(nc);
-    const name = await ensureConsumer(jsm, role, profile, timing);
-    return jetstream(nc).consumers.get(jobStream(role), name);
+    const { nc, identity, role, profile } = this.#ports;
+    await askToDeclare(nc, identity, { what: 'jobs', role, profile });
+    return jetstream(nc).consumers.get(jobStream(role), jobConsumer(role, profile));
   }
 
   /**

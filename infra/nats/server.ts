@@ -1,16 +1,13 @@
 /** nats-server with JetStream: writes its configuration. (health.ts asks for its health.) */
 import { renameSync, writeFileSync } from 'node:fs';
 import { loopback } from '../ports.ts';
-import { publicNkey } from './nkey.ts';
+import type { NatsAuthority } from './authority.ts';
 
 export interface NatsServerOptions {
   readonly configFile: string;
   readonly storeDir: string;
   readonly port: number;
-  /** Public key of the stack's processes and commands: see `newNatsKey`. */
-  readonly key: string;
-  /** Public key of the system account, which health.ts uses. */
-  readonly systemKey: string;
+  readonly authority: NatsAuthority;
 }
 
 /**
@@ -26,11 +23,13 @@ export interface NatsServerOptions {
  * `max_file_store`: the disk space is checked at each write instead. The default, three quarters of the space that is
  * free at the start, would make a server that starts on an almost full disk refuse streams for good.
  */
-export function writeNatsConfig({ configFile, storeDir, port, key, systemKey }: NatsServerOptions): void {
+export function writeNatsConfig({ configFile, storeDir, port, authority }: NatsServerOptions): void {
   const text = `# Written by petrel at every start of the server.
 listen: "${loopback}:${port}"
-authorization { users: [ { nkey: "${publicNkey(key)}" } ] }
-accounts { $SYS { users: [ { nkey: "${publicNkey(systemKey)}" } ] } }
+operator: ${authority.operatorJwt}
+system_account: ${authority.system.id}
+resolver: MEMORY
+resolver_preload { ${authority.account.id}: ${authority.account.jwt}, ${authority.system.id}: ${authority.system.jwt} }
 jetstream { store_dir: ${JSON.stringify(storeDir)}, sync_interval: "5s", max_file_store: 1TB }
 max_payload: 8MB
 write_deadline: "10s"
@@ -41,7 +40,7 @@ ping_max: 2
   renameSync(`${configFile}.tmp`, configFile);
 }
 
-/** The port and the public key are on the command line too, so that `ps` distinguishes servers with other settings. */
-export function natsArgs({ configFile, port, key }: Pick<NatsServerOptions, 'configFile' | 'port' | 'key'>): string[] {
-  return ['--config', configFile, '--port', String(port), '--name', publicNkey(key)];
+/** The port and the account are on the command line too, so that `ps` distinguishes servers with other settings. */
+export function natsArgs({ configFile, port, authority }: Omit<NatsServerOptions, 'storeDir'>): string[] {
+  return ['--config', configFile, '--port', String(port), '--name', authority.account.id];
 }

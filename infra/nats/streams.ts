@@ -1,4 +1,7 @@
-/** The work queues and the presence bucket. They are declared on every connect, so a wiped NATS store is rebuilt. */
+/**
+ * The work queues, the journal and the presence bucket. The control process declares them on every connect, so a wiped NATS
+ * store is rebuilt.
+ */
 import {
   AckPolicy,
   DiscardPolicy,
@@ -20,6 +23,7 @@ import {
   presenceBucket,
 } from '../../core/wire/messages.ts';
 import type { Timing } from '../../core/wire/messages.ts';
+import { journalStream, journalStreamSubjects } from '../../core/wire/journal.ts';
 import { roles } from '../../core/roles.ts';
 import type { Role } from '../../core/roles.ts';
 
@@ -32,15 +36,19 @@ const dedupeMs = 2 * 60 * 1000;
  */
 const maxQueueBytes = 256 * 1024 * 1024;
 const maxPresenceBytes = 64 * 1024 * 1024;
+/** The oldest entries of the journal are dropped first. */
+const maxJournalBytes = 512 * 1024 * 1024;
 
 /** The server's error code for a stream that exists with another configuration. */
 const otherConfiguration = 10058;
+/** And for one that does not exist. */
+const missingStream = 10059;
 
 /**
  * Idempotent. Work queues keep a message until it is acked. `discard: new` makes a full queue refuse new messages with
  * an error.
  */
-export async function ensureStreams(nc: NatsConnection): Promise<JetStreamManager> {
+export async function ensureStreams(nc: NatsConnection, timing: Timing): Promise<JetStreamManager> {
   const jsm = await jetstreamManager(nc);
   for (const role of roles) {
     await ensureStream(jsm, {
@@ -54,8 +62,12 @@ export async function ensureStreams(nc: NatsConnection): Promise<JetStreamManage
       duplicate_window: nanos(dedupeMs),
     });
   }
+  await ensureStream(jsm, journalSettings);
+  await declarePresence(nc, timing);
   return jsm;
 }
+
+type StreamSettings = Parameters<JetStreamManager['streams']['add']>[0];
 
 /** Creates the stream, or updates one that an older build created. */
 async function ensureStream(jsm: JetStreamManager, config: StreamSettings): Promise<void> {
@@ -66,8 +78,6 @@ async function ensureStream(jsm: JetStreamManager, config: StreamSettings): Prom
     await jsm.streams.update(config.name, config);
   }
 }
-
-type StreamSettings = Parameters<JetStreamManager['streams']['add']>[0];
 
 /** True when a queue refused a message because it is full. */
 export function isQueueFull(error: unknown): boolean {
@@ -93,15 +103,39 @@ export async function ensureConsumer(
   return name;
 }
 
+/** Written without waiting, and read and purged per job. A lost entry is written again, or its tokens are decoded again. */
+const journalSettings: StreamSettings = {
+  name: journalStream,
+  subjects: [journalStreamSubjects],
+  retention: RetentionPolicy.Limits,
+  storage: StorageType.File,
+  discard: DiscardPolicy.Old,
+  max_age: nanos(dayMs), // longer than any job takes, so that no entry expires before its sample is done
+  max_bytes: maxJournalBytes,
+  allow_direct: true,
+};
+
 /** Entries expire after the bucket's age limit; every renewal restarts it. */
-export async function openPresence(nc: NatsConnection, timing: Timing): Promise<KV> {
-  return new Kvm(nc).create(presenceBucket, {
+async function declarePresence(nc: NatsConnection, timing: Timing): Promise<void> {
+  await new Kvm(nc).create(presenceBucket, {
     history: 1,
     ttl: timing.presenceMs,
     storage: StorageType.Memory,
     max_bytes: maxPresenceBytes,
   });
 }
+
+/** The bucket of presence; undefined before a control process has declared it. */
+export async function openPresence(nc: NatsConnection): Promise<KV | undefined> {
+  try {
+    return await new Kvm(nc).open(presenceBucket);
+  } catch (error) {
+    if (isMissing(error)) return undefined;
+    throw error;
+  }
+}
+
+const isMissing = (error: unknown): boolean => error instanceof JetStreamApiError && error.code === missingStream;
 
 /**
  * Keys (`placeWords`) of the workers that have an entry, expired markers of deletion among them. The bucket's own list of keys would

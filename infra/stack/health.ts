@@ -51,9 +51,9 @@ export async function stackHealth(home: string): Promise<StackHealth> {
   };
 }
 
-/** A stack of an older build has no key of the system account. Then only the port can be checked. */
-async function isNatsServing({ url, systemKey }: StackInfo['nats']): Promise<boolean> {
-  return systemKey === undefined ? acceptsConnections(Number(new URL(url).port)) : isNatsReady({ url, systemKey });
+/** A stack of an older build has no credential of the system account. Then only the port can be checked. */
+async function isNatsServing({ system, ...nats }: StackInfo['nats']): Promise<boolean> {
+  return system === undefined ? acceptsConnections(Number(new URL(nats.url).port)) : isNatsReady({ ...nats, system });
 }
 
 async function isTemporalServing(home: string, port: number): Promise<boolean> {

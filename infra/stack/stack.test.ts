@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -9,7 +9,9 @@ import { brokenProgram, pids, processOf, StackUnderTest } from '../../tests/stac
 import { builtFile } from '../home.ts';
 import { connectNats } from '../nats/connection.ts';
 import { newNatsKey } from '../nats/nkey.ts';
+import { freePorts } from '../ports.ts';
 import { connectTemporalClient } from '../temporal/connection.ts';
+import { newPayloadKey } from '../temporal/payload-codec.ts';
 import { strangers } from './adoption.ts';
 import { ensureStack, logTail, readStack, setPools, stackHealth, stopStack } from './index.ts';
 import type { WorkerPool } from './index.ts';
@@ -45,7 +47,11 @@ describe('the local stack', () => {
     expect(nats.info?.jetstream).toBe(true);
     await nats.close();
     await expect(
-      connectNats({ nats: { url: stack.nats.url, key: newNatsKey() } }, 'thief', { timeoutMs: 0 }),
+      connectNats(
+        { nats: { url: stack.nats.url, credential: { key: newNatsKey(), jwt: stack.nats.credential?.jwt ?? '' } } },
+        'thief',
+        { timeoutMs: 0 },
+      ),
     ).rejects.toMatchObject({ code: 'NatsUnreachable' });
     expect(await stackHealth(home)).toMatchObject({ state: 'up', problems: [] });
 
@@ -103,6 +109,39 @@ describe('the local stack', () => {
     expect(Object.keys(pids(narrower))).toEqual(['temporal', 'nats', 'control', 'extra-1']);
     expect(processOf(narrower, 'extra-1')).toEqual(processOf(wider, 'extra-1'));
     expect(isAlive(removed)).toBe(false);
+  });
+
+  it('takes over the files of a build whose NATS server had no accounts', async () => {
+    const [temporalPort, natsPort] = (await freePorts(2)) as [number, number];
+    const older = {
+      temporalPort,
+      natsPort,
+      natsKey: newNatsKey(),
+      natsSystemKey: newNatsKey(),
+      payloadKey: newPayloadKey(),
+    };
+    const streams = join(home, 'stack/nats/jetstream/$G/streams/JOURNAL');
+    mkdirSync(streams, { recursive: true });
+    writeFileSync(join(home, 'stack/endpoints.json'), JSON.stringify(older));
+    const nats = { url: `nats://127.0.0.1:${natsPort}`, key: older.natsKey, systemKey: older.natsSystemKey };
+    const state = {
+      pid: 1,
+      startTime: '0',
+      startedAt: 'then',
+      build: 'older',
+      phase: 'running',
+      pools: [],
+      children: [],
+    };
+    writeFileSync(
+      join(home, 'stack/stack.json'),
+      JSON.stringify({ ...state, temporal: { address: `127.0.0.1:${temporalPort}` }, nats }),
+    );
+    expect(await stackHealth(home)).toMatchObject({ state: 'down', nats: { url: nats.url, serving: false } });
+    const stack = await under.up();
+    expect([stack.nats.url, stack.temporal.payloadKey]).toEqual([nats.url, older.payloadKey]);
+    await (await connectNats(stack, 'test')).close();
+    expect(existsSync(streams)).toBe(false);
   });
 
   it('refuses invalid pools with a reason', async () => {

@@ -5,6 +5,8 @@ import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
 import { roles } from '../../core/roles.ts';
 import { noticeSources } from '../fleet/notice.ts';
+import { natsAuthority } from '../nats/authority.ts';
+import { natsCredential } from '../nats/nkey.ts';
 
 const poolSchema = z.object({
   name: z.string().regex(/^[a-z0-9][a-z0-9-]*$/, 'a pool name has small letters, digits and -'),
@@ -58,9 +60,14 @@ const stackSchema = z.object({
   startedAt: z.string(),
   build: z.string(),
   phase: z.enum(['running', 'stopping']),
-  /** Stacks that an older build started have no keys. */
+  /** Stacks that an older build started have no credentials. */
   temporal: z.object({ address: z.string(), payloadKey: z.string().optional() }),
-  nats: z.object({ url: z.string(), key: z.string().optional(), systemKey: z.string().optional() }),
+  nats: z.object({
+    url: z.string(),
+    credential: natsCredential.optional(),
+    system: natsCredential.optional(),
+    ca: z.string().optional(),
+  }),
   pools: z.array(poolSchema).readonly(),
   children: z.array(childSchema).readonly(),
 });
@@ -71,14 +78,19 @@ export type StackInfo = Readonly<z.infer<typeof stackSchema>>;
 const endpointsSchema = z.object({
   temporalPort: z.int(),
   natsPort: z.int(),
-  natsKey: z.string(),
-  natsSystemKey: z.string(),
+  /** Absent in files of older builds. */
+  nats: z.object({ authority: natsAuthority, stack: natsCredential, system: natsCredential }).optional(),
   /** Key that encrypts payloads for Temporal. */
   payloadKey: z.string(),
 });
 
+type KeptEndpoints = Readonly<z.infer<typeof endpointsSchema>>;
+
 /** Ports and secrets, kept over restarts so that clients find the servers again. */
-export type Endpoints = Readonly<z.infer<typeof endpointsSchema>>;
+export type Endpoints = KeptEndpoints & { readonly nats: NatsSecrets };
+
+/** What the NATS server trusts, and the credentials of this stack's processes and commands. */
+export type NatsSecrets = NonNullable<KeptEndpoints['nats']>;
 
 /** Option of the supervisor's program: it replaces a dead supervisor, and ends when the stack was stopped meanwhile. */
 export const onlyIfUp = '--only-if-up';
@@ -115,7 +127,8 @@ export function writeConfig(home: string, config: StackConfig): void {
   writeJson(configFile(home), parsed.data);
 }
 
-export const readEndpoints = (home: string): Endpoints | undefined => readJson(endpointsFile(home), endpointsSchema);
+export const readEndpoints = (home: string): KeptEndpoints | undefined =>
+  readJson(endpointsFile(home), endpointsSchema);
 export const writeEndpoints = (home: string, endpoints: Endpoints): void => writeJson(endpointsFile(home), endpoints);
 
 /** Undefined when the file is absent, damaged or in another format: then nothing is known. */

@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { builtProgram, buildId, readTools } from '../home.ts';
-import { newNatsKey } from '../nats/nkey.ts';
+import { newNatsSecrets } from './nats-secrets.ts';
 import { freePorts, isPortFree, loopback } from '../ports.ts';
 import { newPayloadKey } from '../temporal/payload-codec.ts';
 import { poll } from '../poll.ts';
@@ -67,7 +67,7 @@ export class Supervisor {
   /** Starts or adopts all processes. Resolves when each process exists; stack.json shows when they are ready. */
   static async start(home: string, log: (line: string) => void): Promise<Supervisor> {
     const previous = readStackFile(stackFile(home));
-    const endpoints = readEndpoints(home) ?? (await newEndpoints(home));
+    const endpoints = await endpointsOf(home);
     const supervisor = new Supervisor(home, endpoints, log);
     await supervisor.#begin(previous);
     void supervisor.#tend();
@@ -220,14 +220,14 @@ export class Supervisor {
 
   #publish(): void {
     if (!this.#started || !this.hasFolder) return;
-    const { temporalPort, natsPort, natsKey, natsSystemKey, payloadKey } = this.#endpoints;
+    const { temporalPort, natsPort, nats, payloadKey } = this.#endpoints;
     const info: StackInfo = {
       ...ownIdentity(),
       startedAt: this.#startedAt,
       build: buildId(),
       phase: this.#phase,
       temporal: { address: `${loopback}:${temporalPort}`, payloadKey },
-      nats: { url: `nats://${loopback}:${natsPort}`, key: natsKey, systemKey: natsSystemKey },
+      nats: { url: `nats://${loopback}:${natsPort}`, credential: nats.stack, system: nats.system },
       pools: this.#config.pools,
       children: [...this.#children.values()].map(({ state }) => state),
     };
@@ -241,10 +241,13 @@ export class Supervisor {
   }
 }
 
-async function newEndpoints(home: string): Promise<Endpoints> {
+/** Those of the last start; what is missing is made and kept. */
+async function endpointsOf(home: string): Promise<Endpoints> {
+  const kept = readEndpoints(home);
+  if (kept?.nats !== undefined) return { ...kept, nats: kept.nats };
   const [temporalPort, natsPort] = (await freePorts(2)) as [number, number];
-  const keys = { natsKey: newNatsKey(), natsSystemKey: newNatsKey(), payloadKey: newPayloadKey() };
-  const endpoints = { temporalPort, natsPort, ...keys };
+  const ports = kept ?? { temporalPort, natsPort, payloadKey: newPayloadKey() };
+  const endpoints = { ...ports, nats: await newNatsSecrets() };
   writeEndpoints(home, endpoints);
   return endpoints;
 }

@@ -141,7 +141,7 @@ async function machine(instance: string, worker: string, port: number): Promise<
   endings.push(async () => {
     finish();
     puller.stop();
-    await beacon.stop();
+    beacon.stop();
     await connection.close();
   });
   return { identity, connection, began, lost, finish };
@@ -165,7 +165,7 @@ function job(runId = `run-${++jobs}`): JobRequest<'reward'> {
 }
 
 const run = (request: JobRequest<'reward'>) => dispatcher.run(request, { signal: AbortSignal.timeout(120_000) });
-const listed = async () => (await listWorkers(nc, timing)).map(({ instance, worker }) => `${instance}/${worker}`);
+const listed = async () => (await listWorkers(nc)).map(({ instance, worker }) => `${instance}/${worker}`);
 const until = async (holds: () => boolean | Promise<boolean>) => expect(await poll(holds, bounded)).toBe(true);
 
 it('a machine that vanishes loses its jobs and its entry when its connection closes', async () => {

@@ -77,7 +77,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   await Promise.all(endings.splice(0).map((end) => end()));
-  const jsm = await ensureStreams(nc);
+  const jsm = await ensureStreams(nc, timing);
   await jsm.streams.purge(jobStream('reward'));
 });
 afterAll(async () => {
@@ -173,7 +173,7 @@ const waits = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 describe('a queue that refuses to hand out jobs', () => {
   it('is reported once, although the worker keeps trying; when the reason is gone it takes jobs', async () => {
-    const jsm = await ensureStreams(nc);
+    const jsm = await ensureStreams(nc, timing);
     const profile = 'refused';
     // A work queue allows one consumer for a subject.
     await jsm.consumers.add(jobStream('reward'), {
@@ -416,7 +416,7 @@ describe('an invalid message', () => {
     release.open();
     await answer;
     expect(await poll(async () => (await queued()) === 0, bounded)).toBe(true);
-    expect(await listWorkers(nc, timing)).toBeInstanceOf(Array);
+    expect(await listWorkers(nc)).toBeInstanceOf(Array);
   });
 });
 
@@ -489,17 +489,13 @@ describe('a worker', () => {
     const connection = await connectNats(server, 'p1');
     const beacon = new PresenceBeacon(connection, timing, describeIt);
     beacon.start();
-    expect(await poll(async () => (await listWorkers(nc, timing)).some(({ worker }) => worker === 'p1'), bounded)).toBe(
-      true,
-    );
-    for (let i = 0; i < 20; i++) await listWorkers(nc, timing);
+    expect(await poll(async () => (await listWorkers(nc)).some(({ worker }) => worker === 'p1'), bounded)).toBe(true);
+    for (let i = 0; i < 20; i++) await listWorkers(nc);
     const { state } = await (await jetstreamManager(nc)).streams.info(`KV_${presenceBucket}`);
     expect(state.consumer_count, 'consumers that reading leaves behind').toBe(0);
     await connection.close(); // like a machine that vanishes without closing its connection
-    expect(
-      await poll(async () => (await listWorkers(nc, timing)).every(({ worker }) => worker !== 'p1'), bounded),
-    ).toBe(true);
-    await beacon.stop();
+    expect(await poll(async () => (await listWorkers(nc)).every(({ worker }) => worker !== 'p1'), bounded)).toBe(true);
+    beacon.stop();
   });
 
   it('stops pulling and is unhealthy after three unknown failures in a row', async () => {
@@ -526,8 +522,7 @@ describe('a worker', () => {
       code: 'JobFailed',
     });
     const shown = await poll(
-      async () =>
-        (await listWorkers(nc, timing)).find(({ worker: name, state }) => name === 'sick' && state === 'unhealthy'),
+      async () => (await listWorkers(nc)).find(({ worker: name, state }) => name === 'sick' && state === 'unhealthy'),
       bounded,
     );
     expect(shown).toMatchObject({
@@ -584,7 +579,7 @@ describe('a worker', () => {
 
 /** The worker's presence, once the condition holds. */
 function shownWith(name: string, is: (entry: Presence) => boolean) {
-  return poll(async () => (await listWorkers(nc, timing)).find((entry) => entry.worker === name && is(entry)), bounded);
+  return poll(async () => (await listWorkers(nc)).find((entry) => entry.worker === name && is(entry)), bounded);
 }
 
 /** The class of a worker process, with the role reward. */
@@ -615,11 +610,11 @@ function bound(target: Store, name: string | symbol): unknown {
 }
 
 async function queued(): Promise<number> {
-  return (await (await ensureStreams(nc)).streams.info(jobStream('reward'))).state.messages;
+  return (await (await ensureStreams(nc, timing)).streams.info(jobStream('reward'))).state.messages;
 }
 
 async function consumer() {
-  return (await ensureStreams(nc)).consumers.info(jobStream('reward'), 'reward-any');
+  return (await ensureStreams(nc, timing)).consumers.info(jobStream('reward'), 'reward-any');
 }
 const deliveries = async () => (await consumer()).delivered.consumer_seq;
 const waitingPulls = async () => (await consumer()).num_waiting;

@@ -282,8 +282,9 @@ function inside(folder: string): void {
     );
 
     async function writeError(): Promise<string | undefined> {
-      const { url, systemKey = '' } = loop.supervisor().nats;
-      const health = new NatsHealth({ url, systemKey });
+      const { url, system } = loop.supervisor().nats;
+      if (system === undefined) throw new Error('the stack has no system account');
+      const health = new NatsHealth({ url, system });
       return health.writeError().finally(() => health.close());
     }
 

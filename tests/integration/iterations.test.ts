@@ -6,7 +6,6 @@ import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord, weightsManifest } from '../../core/records/schema.ts';
 import { drawsFrom } from '../../core/rl/draws.ts';
-import { timings } from '../../core/wire/messages.ts';
 import { builtFile } from '../../infra/home.ts';
 import { listWorkers } from '../../infra/nats/presence.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
@@ -157,7 +156,7 @@ describe('a run of four iterations (seed 42)', () => {
   });
 
   it('does not block event loops, because heavy work runs on other threads', async () => {
-    const workers = await listWorkers(loop.nc, timings.local);
+    const workers = await listWorkers(loop.nc);
     for (const { worker, loopDelayMs } of workers) console.log(`${worker}: event loop delay p99.9 ${loopDelayMs} ms`);
     expect(workers.map(({ worker }) => worker)).toEqual(['local-1']);
     expect(workers[0]?.loopDelayMs).toBeLessThan(1_000);

@@ -5,8 +5,10 @@ import { jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { journalStream } from '../../core/wire/journal.ts';
+import { timings } from '../../core/wire/messages.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
-import { Journal } from '../../infra/nats/journal.ts';
+import { declareStreams } from '../../infra/nats/declarations.ts';
+import { Journal, purgeJournal } from '../../infra/nats/journal.ts';
 import { poll } from '../../infra/poll.ts';
 import { startNats } from '../servers.ts';
 
@@ -14,11 +16,17 @@ const bounded = { everyMs: 20, timeoutMs: 30_000 };
 
 const folder = mkdtempSync(join(tmpdir(), 'petrel-journal-'));
 let server: Awaited<ReturnType<typeof startNats>>;
+let control: NatsConnection;
 const connections: NatsConnection[] = [];
 
-beforeAll(async () => void (server = await startNats(folder)));
+beforeAll(async () => {
+  server = await startNats(folder);
+  control = await connectNats(server, 'control');
+  await declareStreams(control, timings.local);
+});
 afterEach(async () => void (await Promise.all(connections.splice(0).map((nc) => nc.close()))));
 afterAll(async () => {
+  await control?.close();
   await server?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
@@ -35,7 +43,7 @@ async function worker(incarnation: string) {
 describe('the stream of the journal', () => {
   it('returns all entries of a job, from all workers, in order, until the job is done', async () => {
     const [a, b] = [await worker('a'), await worker('b')];
-    expect(await a.journal.read('run', 'job')).toEqual([]); // this declares the stream
+    expect(await a.journal.read('run', 'job')).toEqual([]);
     expect(await b.journal.read('run', 'job')).toEqual([]);
     a.journal.publish('run', 'job', 'one', 1);
     await a.journal.settled();
@@ -46,7 +54,7 @@ describe('the stream of the journal', () => {
     a.journal.publish('run', 'job', 'three', 1);
     await a.journal.settled();
     expect(await (await worker('c')).journal.read('run', 'job')).toEqual(['one', 'two', 'three']);
-    a.journal.purge('run', 'job');
+    await purgeJournal(await jetstreamManager(a.nc), 'run', 'job');
     expect(await poll(async () => (await b.journal.read('run', 'job')).length === 0, bounded)).toBe(true);
     expect(await b.journal.read('run', 'another')).toEqual(['other']);
   });

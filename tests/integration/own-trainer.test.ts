@@ -6,7 +6,6 @@ import { mergeTrees } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
-import { timings } from '../../core/wire/messages.ts';
 import type { ArmedFault } from '../../infra/faults/index.ts';
 import { faultsVariable } from '../../infra/faults/index.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
@@ -171,7 +170,7 @@ describe('on two trainers', () => {
     injector.disarm('once');
     if (identity !== undefined) await injector.kill([{ name: process, identity }]);
     await loop.until(run, 'two trainers again', async () => {
-      const workers = await listWorkers(loop.nc, timings.local);
+      const workers = await listWorkers(loop.nc);
       const trained = workers.flatMap(({ lease, trains }) => (lease === run.runId && trains ? [trains.join(' ')] : []));
       return trained.sort().join(', ') === 'actor, critic';
     });

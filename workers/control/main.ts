@@ -112,7 +112,7 @@ const ports: ActivityPorts = {
   putJsonBlob,
   dispatcher,
   jobIdOf,
-  listWorkers: () => listWorkers(nc, timing),
+  listWorkers: () => listWorkers(nc),
   schedules: {
     openScheduleLog,
     readModule: getScheduleModule,

@@ -1,5 +1,5 @@
 /** The NATS server of the stack. */
-import { existsSync, rmSync } from 'node:fs';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Tool } from '../../home.ts';
 import { NatsHealth } from '../../nats/health.ts';
@@ -11,22 +11,24 @@ import type { ChildSpec } from '../child-spec.ts';
 import { natsFolder, stackFolder } from '../state.ts';
 import type { Endpoints } from '../state.ts';
 
-export function natsChild(home: string, tool: Tool, { natsPort, natsKey, natsSystemKey }: Endpoints): ChildSpec {
+export function natsChild(home: string, tool: Tool, { natsPort, nats }: Endpoints): ChildSpec {
   const options = {
     configFile: join(stackFolder(home), 'nats.conf'),
     storeDir: natsFolder(home),
     port: natsPort,
-    key: natsKey,
-    systemKey: natsSystemKey,
+    authority: nats.authority,
   };
-  const health = new NatsHealth({ url: `nats://${loopback}:${natsPort}`, systemKey: natsSystemKey });
+  const health = new NatsHealth({ url: `nats://${loopback}:${natsPort}`, system: nats.system });
   return {
     name: 'nats',
     kind: 'nats',
     command: tool.path,
     args: natsArgs(options),
     env: {},
-    prepare: () => writeNatsConfig(options),
+    prepare: () => {
+      removeForeignStreams(options.storeDir, nats.authority.account.id);
+      writeNatsConfig(options);
+    },
     isReady: () => health.isReady(),
     isStuck: () => refusesMessages(options.storeDir, health),
     // A server that could not delete acknowledged messages would bring them back as if they were still queued. So its
@@ -35,6 +37,17 @@ export function natsChild(home: string, tool: Tool, { natsPort, natsKey, natsSys
     readyTimeoutMs: 60_000,
     stopGraceMs: 5_000,
   };
+}
+
+/**
+ * The streams of an account that this server does not know, such as the one of an older build, which had no accounts, would
+ * fill the disk for ever. Jobs that are still needed are published again.
+ */
+function removeForeignStreams(storeDir: string, account: string): void {
+  const folder = join(storeDir, 'jetstream');
+  if (!existsSync(folder)) return;
+  for (const name of readdirSync(folder))
+    if (name !== account) rmSync(join(folder, name), { recursive: true, force: true });
 }
 
 /** After the disk was full: polled only when there is space again, since a restart would fail before. */
