@@ -3,8 +3,14 @@ import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Role } from '../core/roles.ts';
+import { inboxOf } from '../core/wire/worker-identity.ts';
+import type { WorkerPlace } from '../core/wire/worker-identity.ts';
 import { petrelHome, readTools } from '../infra/home.ts';
+import { issueUser } from '../infra/nats/authority.ts';
 import { isNatsReady } from '../infra/nats/health.ts';
+import { newNatsKey, publicNkey } from '../infra/nats/nkey.ts';
+import { workerPermissions } from '../infra/nats/permissions.ts';
 import { natsArgs, writeNatsConfig } from '../infra/nats/server.ts';
 import type { HasNats } from '../infra/nats/connection.ts';
 import { freePorts, loopback } from '../infra/ports.ts';
@@ -57,12 +63,17 @@ export async function startTemporal(
   return Object.assign(server, { temporal: { address: `${loopback}:${port}` } });
 }
 
+export interface NatsUnderTest extends HasNats {
+  /** How a worker of this machine reaches the server, with the credential of a pool with these roles. */
+  asWorker(machine: Pick<WorkerPlace, 'instance'>, roles: readonly Role[]): Promise<HasNats>;
+}
+
 /** NATS with JetStream under `folder`, for `connectNats`. */
-export async function startNats(folder: string): Promise<TestServer & HasNats> {
+export async function startNats(folder: string): Promise<TestServer & NatsUnderTest> {
   const [port] = (await freePorts(1)) as [number];
   const url = `nats://${loopback}:${port}`;
   mkdirSync(folder, { recursive: true });
-  const secrets = await newNatsSecrets();
+  const secrets = await newNatsSecrets('here');
   const options = {
     configFile: join(folder, 'nats.conf'),
     storeDir: join(folder, 'nats'),
@@ -78,7 +89,13 @@ export async function startNats(folder: string): Promise<TestServer & HasNats> {
     {},
     () => isNatsReady({ url, system: secrets.system }),
   );
-  return Object.assign(server, { nats: { url, credential: secrets.stack, system: secrets.system } });
+  const asWorker: NatsUnderTest['asWorker'] = async ({ instance }, roles) => {
+    const key = newNatsKey();
+    const claims = { name: instance, key: publicNkey(key), permissions: workerPermissions(instance, roles) };
+    const jwt = await issueUser(secrets.authority.workers, claims);
+    return { nats: { url, credential: { key, jwt }, inbox: inboxOf({ instance }) } };
+  };
+  return Object.assign(server, { nats: { url, credential: secrets.stack, system: secrets.system }, asWorker });
 }
 
 /** Starts any server; repeats `isReady` until it returns true. */

@@ -9,7 +9,14 @@ import { buildId, petrelHome } from '../infra/home.ts';
 import { connectNats } from '../infra/nats/connection.ts';
 import { servesStore } from '../infra/stack/driven-runs.ts';
 import { instanceName } from '../infra/stack/identity.ts';
-import { announceReady, keepStack, predecessorVariable, stackFromEnv, workerGraceMs } from '../infra/stack/index.ts';
+import {
+  announceReady,
+  asWorker,
+  keepStack,
+  predecessorVariable,
+  stackFromEnv,
+  workerGraceMs,
+} from '../infra/stack/index.ts';
 import { goodbyeMs, within } from './drain.ts';
 import { workerOptions } from './options.ts';
 import { Worker } from './worker.ts';
@@ -17,7 +24,7 @@ import { Worker } from './worker.ts';
 const options = { ...workerOptions(process.argv.slice(2)), predecessorEnded: process.env[predecessorVariable] };
 const instance = instanceName(petrelHome());
 const identity = { instance, worker: options.name, incarnation: randomBytes(6).toString('hex') };
-const nc = await connectNats(stackFromEnv(), identityText(identity));
+const nc = await connectNats(asWorker(stackFromEnv(), instance), identityText(identity));
 const worker = new Worker(options, {
   nc,
   identity,

@@ -148,7 +148,7 @@ export class Worker {
     this.#stores = storesByUrl(ports.isKnownStore);
     this.#reward = new RewardRole(
       join(ports.home, 'cache'),
-      (runId, limits) => new PermitHolder(ports.nc, runId, limits),
+      (runId, limits) => new PermitHolder(ports.nc, { runId, from: ports.identity }, limits),
       () => this.#beacon.tell(),
     );
     this.#lease = new TrainerLease(
@@ -340,7 +340,7 @@ export class Worker {
     const answer =
       role === 'reward'
         ? await this.#score(store, message, progress)
-        : await this.#compute(role, message, progress, signal);
+        : await this.#compute(role, message, progress, { signal, secret });
     const record: ResultRecord = {
       format: recordFormat,
       jobId: message.jobId,
@@ -362,7 +362,12 @@ export class Worker {
     faultPoint('result.after', facts);
   }
 
-  async #compute(role: Role, message: JobMessage, progress: JobProgress, signal: AbortSignal): Promise<EngineAnswer> {
+  async #compute(
+    role: Role,
+    message: JobMessage,
+    progress: JobProgress,
+    { signal, secret }: { readonly signal: AbortSignal; readonly secret: string },
+  ): Promise<EngineAnswer> {
     checkJobInput(message.stage, message.input);
     const engine = this.#engine;
     if (engine === undefined) throw new Error(`this worker holds ${this.#options.roles.join(', ')}, not ${role}`);
@@ -373,7 +378,7 @@ export class Worker {
         signal,
         progress: (done, total, note) => Object.assign(progress, { done, total, note }),
         say: (text) => say('info', text),
-        journal: (text, tokens) => this.#journal.publish(message.runId, message.jobId, text, tokens),
+        journal: (text, tokens) => this.#journal.publish({ ...message, secret }, text, tokens),
         ended: tellOfSamples(message, {
           scorer: this.#scorerOf(message.jobId),
           publish: (subject, text) => this.#ports.nc.publish(subject, text),

@@ -3,9 +3,13 @@
  * the decoding thread publishes; in a worker the main thread does.
  */
 import { jetstreamManager } from '@nats-io/jetstream';
-import { ensureStack } from '../../infra/stack/index.ts';
+import { identityText } from '../../core/wire/worker-identity.ts';
+import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
+import { instanceName } from '../../infra/stack/identity.ts';
+import { asWorker, ensureStack } from '../../infra/stack/index.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
-import { Journal, purgeJournal } from '../../infra/nats/journal.ts';
+import { Journal } from '../../infra/nats/journal.ts';
+import { purgeJournal } from '../../infra/nats/journal-entries.ts';
 import { timings } from '../../core/wire/messages.ts';
 import { Generation } from '../../workers/engine/generation.ts';
 import type { GenerationJob } from '../../workers/engine/generation.ts';
@@ -33,7 +37,12 @@ export const journalCost: Measurement = {
 
 async function open(settings: BenchSettings): Promise<Session> {
   const { home, remove } = privateHome();
-  const nc = await connectNats(await ensureStack({ home, workers: [] }), 'bench');
+  const stack = await ensureStack({ home, workers: [] });
+  const identity: WorkerIdentity = { instance: instanceName(home), worker: 'bench', incarnation: 'bench' };
+  const [nc, control] = await Promise.all([
+    connectNats(asWorker(stack, identity.instance), identityText(identity)),
+    connectNats(stack, 'bench'),
+  ]);
   const size = sizeOf('S', settings.quick);
   const length = settings.quick ? 32 : responseTokens;
   const trainer = openModel(size, settings, false);
@@ -44,9 +53,9 @@ async function open(settings: BenchSettings): Promise<Session> {
       Number.POSITIVE_INFINITY,
     ),
   );
-  const journal = new Journal(nc, { instance: 'bench', worker: 'bench' }, { lost: () => {} });
-  await journal.read('bench', 'bench'); // the control process declares the stream
-  const jsm = await jetstreamManager(nc);
+  const journal = new Journal(nc, identity, { lost: () => {} });
+  await journal.opened();
+  const jsm = await jetstreamManager(control);
   let draw = 0;
   let onFirst = false;
 
@@ -55,9 +64,9 @@ async function open(settings: BenchSettings): Promise<Session> {
     draw += samples;
     const draws = Array.from({ length: samples }, (_, i) => draw + i);
     const numbers = { draws, samplesPerDraw: 1, firstSample: 0 };
-    const identity = { runId: 'bench', jobId: `rollout-${draw}`, weights: 'bench', arithmetic: 'bench' };
-    const publish = (text: string, tokens: number) => journal.publish(identity.runId, identity.jobId, text, tokens);
-    const writer = new JournalWriter(identity, {
+    const ofJob = { runId: 'bench', jobId: `rollout-${draw}`, weights: 'bench', arithmetic: 'bench' };
+    const publish = (text: string, tokens: number) => journal.publish({ ...ofJob, secret: '00' }, text, tokens);
+    const writer = new JournalWriter(ofJob, {
       incarnation: 'bench',
       tickMs: timings.local.journalMs,
       now: () => performance.now(),
@@ -65,7 +74,7 @@ async function open(settings: BenchSettings): Promise<Session> {
     });
     const work: GenerationJob = {
       ...numbers,
-      runId: identity.runId,
+      runId: ofJob.runId,
       prompts: draws.map((_, i) => randomTokens(size.prompt, size.shape.vocab_size, 1 + i)),
       sampling: { temperature: 1, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 },
       maxNewTokens: length,
@@ -78,7 +87,7 @@ async function open(settings: BenchSettings): Promise<Session> {
     await generation.run(work);
     const seconds = (performance.now() - started) / 1000;
     await journal.settled();
-    await purgeJournal(jsm, identity.runId, identity.jobId);
+    await purgeJournal(jsm, ofJob.runId, ofJob.jobId);
     return seconds;
   }
 
@@ -96,7 +105,7 @@ async function open(settings: BenchSettings): Promise<Session> {
     async close() {
       await generation.close();
       trainer.close();
-      await nc.close();
+      await Promise.all([nc.close(), control.close()]);
       await remove();
     },
   };

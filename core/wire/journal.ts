@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { JobId, RunId } from '../ids.ts';
-import { placeWords } from './worker-identity.ts';
+import { anyPlace, placeWords } from './worker-identity.ts';
 import type { WorkerPlace } from './worker-identity.ts';
 
 export const journalVersion = 1;
@@ -50,9 +50,33 @@ export type JournalMessage = Readonly<z.infer<typeof journalMessage>>;
 export const maxTokensPerJournalMessage = 16_384;
 export const tokensPerSegmentHead = 12;
 
+/**
+ * Rollout worker → control (request), once it has claimed the job: the entries of all workers, from this position on. Nobody else
+ * may read the journal, and only entries are handed over whose writers had claimed the job.
+ */
+export const journalRequest = z.object({
+  v: z.literal(journalVersion),
+  incarnation: z.string(),
+  from: z.int().positive(),
+});
+export type JournalRequest = Readonly<z.infer<typeof journalRequest>>;
+/** Control → rollout worker. `next`: where to go on; absent: these are the last ones. */
+export const journalReply = z.object({
+  v: z.literal(journalVersion),
+  entries: z.array(z.string()),
+  next: z.int().optional(),
+});
+export type JournalReply = Readonly<z.infer<typeof journalReply>>;
+
+/** Headers of an entry: the process that wrote it, and its proof (infra/store/result-proof.ts). */
+export const journalHeaders = { incarnation: 'Petrel-Incarnation', proof: 'Petrel-Proof' } as const;
+
 export const journalStream = 'JOURNAL';
 export const journalStreamSubjects = 'journal.>';
 export const journalSubject = (runId: RunId, jobId: JobId, from: WorkerPlace) =>
   `journal.${runId}.${jobId}.${placeWords(from)}`;
+export const journalReadSubject = (runId: RunId, jobId: JobId, from: WorkerPlace) =>
+  `journal-read.${runId}.${jobId}.${placeWords(from)}`;
+export const journalReadsOf = (runId: RunId, jobId: JobId) => `journal-read.${runId}.${jobId}.${anyPlace}`;
 /** All entries of a job, from all workers. */
 export const journalOfJob = (runId: RunId, jobId: JobId) => `journal.${runId}.${jobId}.>`;

@@ -76,6 +76,9 @@ export const jobEvent = z.discriminatedUnion('type', [
   z.object({
     v: version,
     type: z.literal('failed'),
+    incarnation: z.string(),
+    /** Of the claim: who does not hold a job cannot make it fail (infra/store/result-proof.ts). */
+    proof: z.string(),
     kind: z.enum(['terminal', 'retryable', 'pause', 'preempted', 'unfit', 'unknown']),
     error: errorJson,
   }),
@@ -165,11 +168,14 @@ export const runJobsFilter = (role: Role, runId: RunId) => `jobs.${role}.*.${run
 export const jobStreamSubjects = (role: Role) => `jobs.${role}.>`;
 export const jobConsumerFilter = (role: Role, profile: string) => `jobs.${role}.${profile}.>`;
 export const jobConsumer = (role: Role, profile: string) => `${role}-${profile}`;
-/** The run id is part of the subject, because two runs may need the same job and each stores its own result. */
-export const claimSubject = (runId: RunId, jobId: JobId, from: WorkerPlace) =>
-  `claim.${runId}.${jobId}.${placeWords(from)}`;
+/**
+ * The role of the job is part of the subject, because a worker may claim jobs of its own roles only. The run id is, because
+ * two runs may need the same job and each stores its own result.
+ */
+export const claimSubject = (role: Role | '*', runId: RunId, jobId: JobId, from: WorkerPlace) =>
+  `claim.${role}.${runId}.${jobId}.${placeWords(from)}`;
 /** The claims of every worker; of all jobs of the run for `*`. */
-export const claimsOf = (runId: RunId, jobId: JobId) => `claim.${runId}.${jobId}.${anyPlace}`;
+export const claimsOf = (role: Role | '*', runId: RunId, jobId: JobId) => `claim.${role}.${runId}.${jobId}.${anyPlace}`;
 export const eventSubject = (runId: RunId, jobId: JobId, from: WorkerPlace) =>
   `ev.${runId}.${jobId}.${placeWords(from)}`;
 export const eventsOf = (runId: RunId, jobId: JobId) => `ev.${runId}.${jobId}.${anyPlace}`;
@@ -178,11 +184,17 @@ export const logsOf = (runId: RunId) => `log.${runId}.${anyPlace}`;
 export const liveSubject = (runId: RunId) => `live.${runId}`;
 export const leaseSubject = 'lease.release';
 export const presenceBucket = 'PRESENCE';
+/** The key of a worker's entry. Its roles are in it, because a worker must not pass for one with other roles. */
+export const presenceKey = (worker: WorkerPlace & Pick<Presence, 'roles'>) =>
+  `${rolesWord(worker.roles)}.${placeWords(worker)}`;
 /** The same entries as messages, for workers that must learn at once what another one does. */
-export const presenceSubject = (worker: WorkerPlace) => `presence.${placeWords(worker)}`;
+export const presenceSubject = (worker: WorkerPlace & Pick<Presence, 'roles'>) => `presence.${presenceKey(worker)}`;
 /** The message that is the worker's entry in the bucket. */
-export const presenceEntrySubject = (worker: WorkerPlace) => `$KV.${presenceBucket}.${placeWords(worker)}`;
-export const presencesSubject = `presence.${anyPlace}`;
+export const presenceEntrySubject = (worker: WorkerPlace & Pick<Presence, 'roles'>) =>
+  `$KV.${presenceBucket}.${presenceKey(worker)}`;
+export const presencesSubject = `presence.*.${anyPlace}`;
+
+const rolesWord = (of: readonly Role[]): string => roles.filter((role) => of.includes(role)).join('-') || 'none';
 
 /**
  * Timing of the dispatch plane, in ms. `local`: one machine. `fleet`: several machines with different clocks and real

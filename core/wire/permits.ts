@@ -5,6 +5,8 @@
 import { z } from 'zod';
 import type { RunId } from '../ids.ts';
 import { wireVersion } from './messages.ts';
+import { anyPlace, placeWords } from './worker-identity.ts';
+import type { WorkerPlace } from './worker-identity.ts';
 
 const version = z.literal(wireVersion);
 const count = z.int().nonnegative();
@@ -31,7 +33,9 @@ export type PermitMessage = z.infer<typeof permitMessage>;
 export const permitReply = z.object({ v: version, go: z.boolean(), leaseMs: some });
 export type PermitReply = z.infer<typeof permitReply>;
 
-export const permitSubject = (runId: RunId | '*') => `permit.${runId}`;
+export const permitSubject = (runId: RunId, from: WorkerPlace) => `permit.${runId}.${placeWords(from)}`;
+/** The messages of all workers about all runs. */
+export const permitsSubject = `permit.*.${anyPlace}`;
 
 export interface PermitTiming {
   readonly leaseMs: number;

@@ -28,6 +28,9 @@ export function senderOf(subject: string): WorkerPlace {
   return { instance, worker };
 }
 
+/** Answers to requests of the machine's workers come below this subject. The server lets a machine hear its own inbox only. */
+export const inboxOf = ({ instance }: Pick<WorkerPlace, 'instance'>): string => `_INBOX.${instance}`;
+
 /** Names the process: in proofs of results, and as the name of its connection. */
 export const identityText = (identity: WorkerIdentity): string => `${placeWords(identity)}.${identity.incarnation}`;
 

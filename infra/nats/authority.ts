@@ -1,18 +1,30 @@
 /**
- * The chain of trust of a stack's NATS server: an operator signs two accounts, an account signs its users. The server knows
+ * The chain of trust of a stack's NATS server: an operator signs three accounts, an account signs its users. The server knows
  * the operator only, so a user with a new JWT can connect without a change of the server's configuration. All is kept
  * with the stack's secrets under PETREL_HOME. (NATS, "JWT authentication".)
+ *
+ * ```
+ *   control   the streams, the control process, commands
+ *     ▲ │     exchange.ts: the subjects that workers may use, as services of this account
+ *     │ ▼
+ *   workers   the workers of all machines; what each may publish and hear: permissions.ts
+ *   system    tells of connections and of the server's health
+ * ```
  */
 import { z } from 'zod';
-import type { User } from '@nats-io/jwt';
+import type { Account, KeyPair, User } from '@nats-io/jwt';
+import { offered, takenFrom } from './exchange.ts';
+
+const account = z.object({ id: z.string(), jwt: z.string(), seed: z.string() });
 
 /** JWTs, public keys (`id`) and private keys (`seed`). Who has a seed can sign. */
 export const natsAuthority = z.object({
   operatorJwt: z.string(),
   /** Signs the accounts again when a user is revoked. */
   operatorSeed: z.string(),
-  account: z.object({ id: z.string(), jwt: z.string(), seed: z.string() }),
-  system: z.object({ id: z.string(), jwt: z.string(), seed: z.string() }),
+  control: account,
+  workers: account,
+  system: account,
 });
 export type NatsAuthority = Readonly<z.infer<typeof natsAuthority>>;
 
@@ -22,19 +34,20 @@ const streams = { mem_storage: unlimited, disk_storage: unlimited, streams: unli
 
 export async function newAuthority(): Promise<NatsAuthority> {
   const { createAccount, createOperator, encodeAccount, encodeOperator } = await import('@nats-io/jwt');
-  const [operator, account, system] = [createOperator(), createAccount(), createAccount()];
-  const systemId = system.getPublicKey();
-  const signed = { signer: operator };
-  const [operatorJwt, accountJwt, systemJwt] = await Promise.all([
-    encodeOperator('petrel', operator, { system_account: systemId }),
-    encodeAccount('petrel', account, { limits: { ...connections, ...streams } }, signed),
-    encodeAccount('system', system, { limits: connections }, signed),
-  ]);
+  const operator = createOperator();
+  const [control, workers, system] = [createAccount(), createAccount(), createAccount()];
+  const controlId = control.getPublicKey();
+  const signed = async (name: string, key: KeyPair, content: Partial<Account>) => ({
+    id: key.getPublicKey(),
+    jwt: await encodeAccount(name, key, content, { signer: operator }),
+    seed: text(key.getSeed()),
+  });
   return {
-    operatorJwt,
+    operatorJwt: await encodeOperator('petrel', operator, { system_account: system.getPublicKey() }),
     operatorSeed: text(operator.getSeed()),
-    account: { id: account.getPublicKey(), jwt: accountJwt, seed: text(account.getSeed()) },
-    system: { id: systemId, jwt: systemJwt, seed: text(system.getSeed()) },
+    control: await signed('control', control, { limits: { ...connections, ...streams }, exports: offered }),
+    workers: await signed('workers', workers, { limits: connections, imports: takenFrom(controlId) }),
+    system: await signed('system', system, { limits: connections }),
   };
 }
 
@@ -67,6 +80,18 @@ export async function issueUser(
   const { encodeUser } = await import('@nats-io/jwt');
   const options = expiresAt === undefined ? {} : { exp: Math.floor(expiresAt.getTime() / 1000) };
   return encodeUser(name, key, account.seed, permissions, options);
+}
+
+const payload = z.object({ name: z.string() });
+
+/** The name for which a user's JWT was issued. The server has checked its signature. */
+export function nameInJwt(jwt = ''): string | undefined {
+  const [, claims = ''] = jwt.split('.');
+  try {
+    return payload.safeParse(JSON.parse(Buffer.from(claims, 'base64url').toString())).data?.name;
+  } catch {
+    return undefined; // not a JWT
+  }
 }
 
 const text = (seed: Uint8Array): string => Buffer.from(seed).toString();

@@ -31,7 +31,7 @@ export class CancelledRuns {
   /** Tells the workers now, and again when a worker shows that it has not heard. */
   add(runId: string): void {
     this.delete(runId);
-    const claims = this.#nc.subscribe(claimsOf(runId, '*'), {
+    const claims = this.#nc.subscribe(claimsOf('*', runId, '*'), {
       callback: (error, message) => void (error === null && message.respond(JSON.stringify(drop))),
     });
     const events = this.#nc.subscribe(eventsOf(runId, '*'), {

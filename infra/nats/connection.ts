@@ -14,6 +14,8 @@ export interface NatsTarget {
   readonly credential?: NatsCredential | (() => NatsCredential) | undefined;
   /** Of the system account, which tells of connections; only who owns the server has it. */
   readonly system?: NatsCredential | undefined;
+  /** Prefix of the subjects of answers; absent: the client's default. */
+  readonly inbox?: string | undefined;
   /** Certificate (PEM) that has signed the server's; absent: the connection is not encrypted. */
   readonly ca?: string | undefined;
 }
@@ -64,11 +66,12 @@ export async function connectSystem(nats: NatsTarget, name: string): Promise<Nat
   return await connectNats({ nats: { ...nats, credential: nats.system } }, `${name}-system`);
 }
 
-function connectOptions({ url, credential, ca }: NatsTarget, name: string): ConnectionOptions {
+function connectOptions({ url, credential, inbox, ca }: NatsTarget, name: string): ConnectionOptions {
   return {
     servers: url,
     name,
     ...(credential === undefined ? {} : { authenticator: natsAuthenticator(credential) }),
+    ...(inbox === undefined ? {} : { inboxPrefix: inbox }),
     ...(ca === undefined ? {} : { tls: { ca } }),
     // With the client's defaults the connection closes for good after ten tries of 2 s, and a silent server is noticed
     // only after minutes.

@@ -5,13 +5,15 @@
  */
 import type { NatsConnection } from '@nats-io/nats-core';
 import { z } from 'zod';
-import { parseIdentity } from '../../core/wire/worker-identity.ts';
+import { identityText, parseIdentity } from '../../core/wire/worker-identity.ts';
 import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
+import { nameInJwt } from './authority.ts';
 
 /** A worker whose connection was interrupted is back within this time, or gone. */
 const graceMs = 1_500;
 
-const connectionEvent = z.object({ client: z.object({ name: z.string() }) });
+/** The client has chosen `name`. The stack has signed `jwt`, and names the instance in it. */
+const connectionEvent = z.object({ client: z.object({ name: z.string(), jwt: z.string().optional() }) });
 
 export class Departures {
   readonly #gone: (identity: WorkerIdentity) => void;
@@ -21,22 +23,23 @@ export class Departures {
   /** `system`: a connection of the system account. `gone` is called once for each process that has left. */
   constructor(system: NatsConnection, gone: (identity: WorkerIdentity) => void) {
     this.#gone = gone;
-    this.#watch(system, 'CONNECT', (name) => this.#back(name));
-    this.#watch(system, 'DISCONNECT', (name) => this.#left(name));
+    this.#watch(system, 'CONNECT', (identity) => this.#back(identity));
+    this.#watch(system, 'DISCONNECT', (identity) => this.#left(identity));
   }
 
-  #watch(system: NatsConnection, event: 'CONNECT' | 'DISCONNECT', act: (name: string) => void): void {
+  #watch(system: NatsConnection, event: 'CONNECT' | 'DISCONNECT', act: (identity: WorkerIdentity) => void): void {
     system.subscribe(`$SYS.ACCOUNT.*.${event}`, {
       callback: (error, message) => {
         const told = error === null ? connectionEvent.safeParse(message.json()).data : undefined;
-        if (told !== undefined) act(told.client.name);
+        const identity = told && parseIdentity(told.client.name); // undefined: a command, or the control process
+        if (identity !== undefined && nameInJwt(told?.client.jwt) === identity.instance) act(identity);
       },
     });
   }
 
-  #left(name: string): void {
-    const identity = parseIdentity(name);
-    if (identity === undefined || this.#away.has(name)) return; // no worker: a command, or the control process
+  #left(identity: WorkerIdentity): void {
+    const name = identityText(identity);
+    if (this.#away.has(name)) return;
     const timer = setTimeout(() => {
       this.#away.delete(name);
       this.#gone(identity);
@@ -44,7 +47,8 @@ export class Departures {
     this.#away.set(name, timer);
   }
 
-  #back(name: string): void {
+  #back(identity: WorkerIdentity): void {
+    const name = identityText(identity);
     clearTimeout(this.#away.get(name));
     this.#away.delete(name);
   }

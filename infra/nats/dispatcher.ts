@@ -27,7 +27,7 @@ import { decide, readRecord } from '../store/records.ts';
 import { claimSecret, proven, requireProof } from '../store/result-proof.ts';
 import { CancelledRuns } from './cancelled-runs.ts';
 import { declareStreams } from './declarations.ts';
-import { purgeJournal } from './journal.ts';
+import { purgeJournal, readEntries } from './journal-entries.ts';
 import { linkOf } from './link.ts';
 import type { Link } from './link.ts';
 import { forgetWorker } from './presence.ts';
@@ -164,6 +164,7 @@ export class Dispatcher {
     const known = this.#sessions.get(name);
     if (known !== undefined) return known;
     const role = roleOfStage[request.stage];
+    const secretOf = (claimant: WorkerIdentity) => claimSecret(key, request.runId, jobId, identityText(claimant));
     const session = new WaitSession({
       runId: request.runId,
       jobId,
@@ -178,7 +179,11 @@ export class Dispatcher {
       others: (than) => this.#workers.others(role, request.profile, than),
       publish: () => this.#publish(request, jobId),
       stillQueued: () => this.#isQueued(request, jobId),
-      secretOf: (claimant) => claimSecret(key, request.runId, jobId, identityText(claimant)),
+      secretOf,
+      ...(request.stage === 'rollout' && {
+        readJournal: (from: number) =>
+          this.#link.orLost(readEntries(this.#jsm.direct, { runId: request.runId, jobId, secretOf }, from)),
+      }),
       readResult: () => this.#result(request, jobId, key),
       noRoom: this.#noRoom,
       over: () => this.#sessions.delete(name),

@@ -13,7 +13,7 @@ const progress = (worker: string): [JobEvent, string] => [
   worker,
 ];
 const failed = (kind: Extract<JobEvent, { type: 'failed' }>['kind']): [JobEvent, string] => [
-  { v: wireVersion, type: 'failed', kind, error: { code: 'X', message: 'it broke' } },
+  { v: wireVersion, type: 'failed', incarnation: 'i', proof: 'p', kind, error: { code: 'X', message: 'it broke' } },
   'a',
 ];
 

@@ -118,6 +118,11 @@ export class JobWait {
     return this.#holder !== undefined && now - this.#holder.lastSeen < this.#timing.ackWaitMs;
   }
 
+  /** Does this process of a worker hold the job? */
+  isHeldBy(worker: string, incarnation: string): boolean {
+    return this.#holder?.worker === worker && this.#holder.incarnation === incarnation;
+  }
+
   get poison(): PauseError | undefined {
     return this.#poison;
   }
@@ -164,6 +169,7 @@ export class JobWait {
     switch (event.type) {
       case 'progress':
         if (this.#holder?.worker === worker) this.#holder.lastSeen = now;
+        else if (this.#holder !== undefined) return wait;
         this.progress = { done: event.done, total: event.total, note: event.note, worker };
         return wait;
       case 'done':

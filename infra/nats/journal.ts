@@ -1,14 +1,24 @@
 /**
- * A worker's side of the rollout journal. It writes entries without waiting and reads those of a job. A lost entry is
- * written again, or its tokens are decoded again.
+ * A worker's side of the rollout journal. It writes entries without waiting, and asks the control process for those of a job
+ * that it has claimed. A lost entry is written again, or its tokens are decoded again.
  */
-import { jetstream, jetstreamManager } from '@nats-io/jetstream';
-import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
-import type { NatsConnection } from '@nats-io/nats-core';
-import { journalOfJob, journalStream, journalSubject } from '../../core/wire/journal.ts';
-import type { WorkerPlace } from '../../core/wire/worker-identity.ts';
+import { jetstream } from '@nats-io/jetstream';
+import type { JetStreamClient } from '@nats-io/jetstream';
+import { headers } from '@nats-io/nats-core';
+import type { MsgHdrs, NatsConnection } from '@nats-io/nats-core';
+import {
+  journalHeaders,
+  journalReadSubject,
+  journalReply,
+  journalSubject,
+  journalVersion,
+} from '../../core/wire/journal.ts';
+import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
 import { faultPoint } from '../faults/index.ts';
+import { messageProof } from '../store/result-proof.ts';
 import { askToDeclare } from './declarations.ts';
+import { readMessage } from './incoming.ts';
+import { linkOf } from './link.ts';
 
 /** When more bytes than this are in flight to the server, new entries are dropped instead of buffered. */
 const maxOnTheWay = 16 * 1024 * 1024;
@@ -22,39 +32,51 @@ export interface JournalEvents {
   readonly lost: () => void;
 }
 
+/** A job, and the secret of its claim. */
+export interface ClaimedJob {
+  readonly runId: string;
+  readonly jobId: string;
+  readonly secret: string;
+}
+
 export class Journal {
   readonly #nc: NatsConnection;
   readonly #js: JetStreamClient;
-  readonly #place: WorkerPlace;
+  readonly #identity: WorkerIdentity;
   readonly #events: JournalEvents;
   #connected = true;
-  #manager: JetStreamManager | undefined;
-  #opening: Promise<JetStreamManager> | undefined;
+  /** The stream exists. */
+  #isOpen = false;
+  #opening: Promise<void> | undefined;
   readonly #unsettled = new Set<Promise<void>>();
   #onTheWay = 0;
   /** An entry was dropped or not stored, and the caller does not know yet. */
   #lost = false;
 
-  constructor(nc: NatsConnection, place: WorkerPlace, events: JournalEvents) {
+  constructor(nc: NatsConnection, identity: WorkerIdentity, events: JournalEvents) {
     this.#nc = nc;
     this.#js = jetstream(nc);
-    this.#place = place;
+    this.#identity = identity;
     this.#events = events;
     void this.#watch();
   }
 
   /** Never waits, never throws. */
-  publish(runId: string, jobId: string, text: string, tokens: number): void {
+  publish({ runId, jobId, secret }: ClaimedJob, text: string, tokens: number): void {
     const size = Buffer.byteLength(text);
-    if (this.#manager === undefined || this.#nc.isClosed() || this.#onTheWay + size > maxOnTheWay) {
+    if (!this.#isOpen || this.#nc.isClosed() || this.#onTheWay + size > maxOnTheWay) {
       this.#lost = true;
-      if (this.#connected) this.#open().then(() => this.#tellOfLoss(), ignored);
+      if (this.#connected) this.opened().then(() => this.#tellOfLoss(), ignored);
       return;
     }
     faultPoint('journal.before', { tokens });
     this.#onTheWay += size;
     const stored = this.#js
-      .publish(journalSubject(runId, jobId, this.#place), text, { timeout: storedMs, retries: 0 })
+      .publish(journalSubject(runId, jobId, this.#identity), text, {
+        headers: this.#proof(secret, text),
+        timeout: storedMs,
+        retries: 0,
+      })
       .then(
         () => faultPoint('journal.after', { tokens }),
         () => void (this.#lost = true),
@@ -72,40 +94,52 @@ export class Journal {
     await Promise.all(this.#unsettled);
   }
 
-  /** Entries of a job, oldest first; none when they cannot be read in time. */
+  /** Entries of a job that this worker has claimed, oldest first; none when they cannot be read in time. */
   async read(runId: string, jobId: string): Promise<string[]> {
     const until = performance.now() + readMs;
     const texts: string[] = [];
     try {
-      const manager = await this.#open();
-      const next_by_subj = journalOfJob(runId, jobId);
-      for (let seq = 1; performance.now() < until; ) {
-        const message = await manager.direct.getMessage(journalStream, { seq, next_by_subj });
-        if (message === null) break;
-        texts.push(message.string());
-        seq = message.seq + 1;
+      await this.opened();
+      for (let from: number | undefined = 1; from !== undefined && performance.now() < until; ) {
+        const reply = await this.#ask(runId, jobId, from);
+        texts.push(...(reply?.entries ?? []));
+        from = reply?.next;
       }
     } catch {
-      this.#manager = undefined; // an incomplete read is fine: each entry that was read helps its own sample
+      this.#isOpen = false; // an incomplete read is fine: each entry that was read helps its own sample
     }
     return texts;
   }
 
-  #open(): Promise<JetStreamManager> {
-    if (this.#manager !== undefined) return Promise.resolve(this.#manager);
-    if (this.#opening !== undefined) return this.#opening;
-    const opening = this.#declared().finally(() => this.#opening === opening && (this.#opening = undefined));
-    this.#opening = opening;
-    return opening.then((manager) => (this.#manager = manager));
+  async #ask(runId: string, jobId: string, from: number) {
+    const request = JSON.stringify({ v: journalVersion, incarnation: this.#identity.incarnation, from });
+    const subject = journalReadSubject(runId, jobId, this.#identity);
+    return readMessage(
+      await linkOf(this.#nc).orLost(this.#nc.request(subject, request, { timeout: readMs })),
+      journalReply,
+    );
   }
 
-  async #declared(): Promise<JetStreamManager> {
-    await askToDeclare(this.#nc, this.#place, { what: 'journal' });
-    return jetstreamManager(this.#nc, { checkAPI: false });
+  #proof(secret: string, text: string): MsgHdrs {
+    const proof = headers();
+    proof.set(journalHeaders.incarnation, this.#identity.incarnation);
+    proof.set(journalHeaders.proof, messageProof(secret, text));
+    return proof;
+  }
+
+  /** Resolves when the stream exists; entries that are published before that are lost. */
+  opened(): Promise<void> {
+    if (this.#isOpen) return Promise.resolve();
+    if (this.#opening !== undefined) return this.#opening;
+    const opening = askToDeclare(this.#nc, this.#identity, { what: 'journal' })
+      .then(() => void (this.#isOpen = true))
+      .finally(() => this.#opening === opening && (this.#opening = undefined));
+    this.#opening = opening;
+    return opening;
   }
 
   #tellOfLoss(): void {
-    if (!this.#lost || this.#manager === undefined || this.#onTheWay > 0) return;
+    if (!this.#lost || !this.#isOpen || this.#onTheWay > 0) return;
     this.#lost = false;
     this.#events.lost();
   }
@@ -115,20 +149,15 @@ export class Journal {
     for await (const { type } of this.#nc.status()) {
       if (type === 'disconnect') {
         this.#connected = false;
-        this.#manager = undefined;
+        this.#isOpen = false;
         this.#opening = undefined; // no answer will come for it
       }
       if (type !== 'reconnect') continue;
       this.#connected = true;
       this.#lost = true;
-      this.#open().then(() => this.#tellOfLoss(), ignored);
+      this.opened().then(() => this.#tellOfLoss(), ignored);
     }
   }
-}
-
-/** Removes the entries of a finished job; those that stay expire. For the control process, which knows that it has finished. */
-export async function purgeJournal(jsm: JetStreamManager, runId: string, jobId: string): Promise<void> {
-  await jsm.streams.purge(journalStream, { filter: journalOfJob(runId, jobId) }).catch(ignored);
 }
 
 /** The journal only saves work: a worker that cannot write or read it decodes again. */

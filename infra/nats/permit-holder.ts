@@ -12,6 +12,7 @@ import type { Permit, PermitOutcome, Permits } from '../../core/ports/permits.ts
 import { wireVersion } from '../../core/wire/messages.ts';
 import { permitReply, permitSubject, permitTiming } from '../../core/wire/permits.ts';
 import type { PermitMessage, PermitReply, PermitTiming } from '../../core/wire/permits.ts';
+import type { WorkerPlace } from '../../core/wire/worker-identity.ts';
 import { readMessage } from './incoming.ts';
 
 interface Held {
@@ -26,7 +27,7 @@ const againMs = 250;
 
 export class PermitHolder implements Permits {
   readonly #nc: NatsConnection;
-  readonly #runId: RunId;
+  readonly #subject: string;
   readonly #limits: EndpointLimits;
   readonly #timing: PermitTiming;
   readonly #name = randomBytes(6).toString('hex');
@@ -36,9 +37,14 @@ export class PermitHolder implements Permits {
   /** When the permits in use were last renewed. */
   #askedAt = -Infinity;
 
-  constructor(nc: NatsConnection, runId: RunId, limits: EndpointLimits, timing: PermitTiming = permitTiming) {
+  constructor(
+    nc: NatsConnection,
+    { runId, from }: { readonly runId: RunId; readonly from: WorkerPlace },
+    limits: EndpointLimits,
+    timing: PermitTiming = permitTiming,
+  ) {
     this.#nc = nc;
-    this.#runId = runId;
+    this.#subject = permitSubject(runId, from);
     this.#limits = limits;
     this.#timing = timing;
   }
@@ -79,7 +85,7 @@ export class PermitHolder implements Permits {
   #giveBack(id: string, { tokens, holdMs }: PermitOutcome): void {
     if (this.#nc.isClosed()) return;
     const done = { id, ...(tokens !== undefined && { tokens }), ...(holdMs !== undefined && { holdMs }) };
-    this.#nc.publish(permitSubject(this.#runId), this.#message({ done: [done] }));
+    this.#nc.publish(this.#subject, this.#message({ done: [done] }));
   }
 
   #tick(): void {
@@ -107,7 +113,7 @@ export class PermitHolder implements Permits {
   async #request(content: Omit<PermitMessage, 'v' | 'limits'>, waitMs: number): Promise<PermitReply | Error> {
     try {
       const options = { timeout: waitMs + 1_000 };
-      const answer = await this.#nc.request(permitSubject(this.#runId), this.#message(content), options);
+      const answer = await this.#nc.request(this.#subject, this.#message(content), options);
       return readMessage(answer, permitReply) ?? new Error('it answered something else');
     } catch (error) {
       return error instanceof Error ? error : new Error(String(error));

@@ -7,7 +7,7 @@ import type { Msg, NatsConnection } from '@nats-io/nats-core';
 import { z } from 'zod';
 import { errorToJson } from '../../core/errors.ts';
 import { wireVersion } from '../../core/wire/messages.ts';
-import { permitMessage, permitSubject, permitTiming } from '../../core/wire/permits.ts';
+import { permitMessage, permitsSubject, permitTiming } from '../../core/wire/permits.ts';
 import type { PermitMessage, PermitReply, PermitTiming } from '../../core/wire/permits.ts';
 import { readMessage } from './incoming.ts';
 import { RunPermits } from './run-permits.ts';
@@ -56,10 +56,11 @@ export class PermitOffice {
 
   /** Answers from now on, until the connection is closed. */
   open(): void {
-    this.#nc.subscribe(permitSubject('*'), {
+    this.#nc.subscribe(permitsSubject, {
       callback: (error, message) => {
         const content = error === null ? readMessage(message, permitMessage) : undefined;
-        if (content !== undefined) this.#read(message.subject.slice(permitSubject('*').length - 1), message, content);
+        const [, runId] = message.subject.split('.');
+        if (content !== undefined && runId !== undefined) this.#read(runId, message, content);
       },
     });
   }

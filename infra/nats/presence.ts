@@ -1,9 +1,15 @@
 /** Presence of workers: each worker writes its entry into a bucket whose entries expire. */
 import { headers } from '@nats-io/nats-core';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { presence, presenceEntrySubject, presenceSubject, presencesSubject } from '../../core/wire/messages.ts';
+import {
+  presence,
+  presenceEntrySubject,
+  presenceKey,
+  presenceSubject,
+  presencesSubject,
+} from '../../core/wire/messages.ts';
 import type { Presence, Timing } from '../../core/wire/messages.ts';
-import { placeWords, senderOf } from '../../core/wire/worker-identity.ts';
+import { placeWords } from '../../core/wire/worker-identity.ts';
 import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
 import { readMessage } from './incoming.ts';
 import { linkOf } from './link.ts';
@@ -58,12 +64,12 @@ export class PresenceBeacon {
   }
 }
 
-/** Calls the listener for every published entry, also for this worker's own. An entry under the subject of another worker is dropped. */
+/** Calls the listener for every published entry, also for this worker's own. An entry that does not belong to its subject is dropped. */
 export function watchPresence(nc: NatsConnection, onEntry: (entry: Presence) => void): void {
   nc.subscribe(presencesSubject, {
     callback: (error, message) => {
       const entry = error === null ? readMessage(message, presence) : undefined;
-      if (entry !== undefined && placeWords(entry) === placeWords(senderOf(message.subject))) onEntry(entry);
+      if (entry !== undefined && presenceSubject(entry) === message.subject) onEntry(entry);
     },
   });
 }
@@ -79,14 +85,13 @@ export function listWorkers(nc: NatsConnection): Promise<Presence[]> {
 export async function forgetWorker(nc: NatsConnection, gone: WorkerIdentity): Promise<void> {
   try {
     const bucket = await linkOf(nc).orLost(openPresence(nc));
-    const found = await linkOf(nc).orLost(bucket?.get(placeWords(gone)) ?? Promise.resolve(null));
-    if (
-      bucket === undefined ||
-      found?.operation !== 'PUT' ||
-      readMessage(found, presence)?.incarnation !== gone.incarnation
-    )
-      return;
-    await linkOf(nc).orLost(bucket.delete(placeWords(gone), { previousSeq: found.revision }));
+    if (bucket === undefined) return;
+    const names = await linkOf(nc).orLost(presenceNames(nc));
+    for (const name of names.filter((one) => one.endsWith(`.${placeWords(gone)}`))) {
+      const found = await linkOf(nc).orLost(bucket.get(name));
+      if (found?.operation !== 'PUT' || readMessage(found, presence)?.incarnation !== gone.incarnation) continue;
+      await linkOf(nc).orLost(bucket.delete(name, { previousSeq: found.revision }));
+    }
   } catch {
     return; // it expires by itself
   }
@@ -98,7 +103,7 @@ async function readEntries(nc: NatsConnection): Promise<Presence[]> {
   const names = await presenceNames(nc);
   const entries = await Promise.all(names.sort().map((name) => bucket.get(name)));
   return entries.flatMap((entry) => {
-    if (entry === null || entry.operation !== 'PUT') return [];
-    return readMessage(entry, presence) ?? [];
+    const found = entry?.operation === 'PUT' ? readMessage(entry, presence) : undefined;
+    return found !== undefined && presenceKey(found) === entry?.key ? found : [];
   });
 }

@@ -19,7 +19,9 @@ import type { ClaimReply, JobEvent, JobMessage, Timing } from '../../core/wire/m
 import type { Role } from '../../core/roles.ts';
 import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
 import { faultPoint } from '../faults/index.ts';
+import { provenFailure } from '../store/result-proof.ts';
 import { askToDeclare } from './declarations.ts';
+import { workerApiPrefix } from './exchange.ts';
 import { readMessage } from './incoming.ts';
 import { linkOf } from './link.ts';
 
@@ -127,7 +129,7 @@ export class Puller {
   async #open(): Promise<Consumer> {
     const { nc, identity, role, profile } = this.#ports;
     await askToDeclare(nc, identity, { what: 'jobs', role, profile });
-    return jetstream(nc).consumers.get(jobStream(role), jobConsumer(role, profile));
+    return jetstream(nc, { apiPrefix: workerApiPrefix }).consumers.get(jobStream(role), jobConsumer(role, profile));
   }
 
   /**
@@ -216,12 +218,12 @@ export class Puller {
   }
 
   async #claim(message: JobMessage): Promise<ClaimReply | undefined> {
-    const { nc, identity, predecessorEnded, timing } = this.#ports;
+    const { nc, identity, role, predecessorEnded, timing } = this.#ports;
     const { incarnation } = identity;
     try {
       const request = JSON.stringify({ v: wireVersion, jobId: message.jobId, incarnation, predecessorEnded });
       const answer = await linkOf(nc).orLost(
-        nc.request(claimSubject(message.runId, message.jobId, identity), request, { timeout: timing.claimMs }),
+        nc.request(claimSubject(role, message.runId, message.jobId, identity), request, { timeout: timing.claimMs }),
       );
       return readMessage(answer, claimReply);
     } catch {
@@ -244,12 +246,10 @@ export class Puller {
     } catch (error) {
       this.#ports.onFailure(message, error);
       await raw.ackAck().catch(() => false);
-      this.#tell(message, {
-        v: wireVersion,
-        type: 'failed',
-        kind: error instanceof PetrelError ? error.kind : 'unknown',
-        error: errorToJson(error),
-      });
+      const { incarnation } = this.#ports.identity;
+      const kind = error instanceof PetrelError ? error.kind : 'unknown';
+      const failed = { v: wireVersion, type: 'failed', incarnation, kind, error: errorToJson(error) } as const;
+      this.#tell(message, provenFailure(failed, claim.secret));
     } finally {
       clearInterval(pulse);
       unheard();

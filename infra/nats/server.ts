@@ -29,7 +29,7 @@ listen: "${loopback}:${port}"
 operator: ${authority.operatorJwt}
 system_account: ${authority.system.id}
 resolver: MEMORY
-resolver_preload { ${authority.account.id}: ${authority.account.jwt}, ${authority.system.id}: ${authority.system.jwt} }
+resolver_preload { ${[authority.control, authority.workers, authority.system].map(({ id, jwt }) => `${id}: ${jwt}`).join(', ')} }
 jetstream { store_dir: ${JSON.stringify(storeDir)}, sync_interval: "5s", max_file_store: 1TB }
 max_payload: 8MB
 write_deadline: "10s"
@@ -42,5 +42,5 @@ ping_max: 2
 
 /** The port and the account are on the command line too, so that `ps` distinguishes servers with other settings. */
 export function natsArgs({ configFile, port, authority }: Omit<NatsServerOptions, 'storeDir'>): string[] {
-  return ['--config', configFile, '--port', String(port), '--name', authority.account.id];
+  return ['--config', configFile, '--port', String(port), '--name', authority.control.id];
 }

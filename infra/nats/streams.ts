@@ -138,7 +138,7 @@ export async function openPresence(nc: NatsConnection): Promise<KV | undefined> 
 const isMissing = (error: unknown): boolean => error instanceof JetStreamApiError && error.code === missingStream;
 
 /**
- * Keys (`placeWords`) of the workers that have an entry, expired markers of deletion among them. The bucket's own list of keys would
+ * Keys (`presenceKey`) of the workers that have an entry, expired markers of deletion among them. The bucket's own list of keys would
  * leave a consumer behind for five minutes with each call.
  */
 export async function presenceNames(nc: NatsConnection): Promise<string[]> {

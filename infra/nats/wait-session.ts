@@ -21,15 +21,19 @@
  * ```
  */
 import type { Msg, NatsConnection } from '@nats-io/nats-core';
-import { PreemptedError } from '../../core/errors.ts';
+import { errorToJson, PreemptedError } from '../../core/errors.ts';
 import type { PauseError } from '../../core/errors.ts';
 import type { ResultRecord } from '../../core/records/schema.ts';
+import { roleOfStage } from '../../core/wire/jobs.ts';
 import type { Stage, StageTypes } from '../../core/wire/jobs.ts';
+import { journalReadsOf, journalRequest, journalVersion } from '../../core/wire/journal.ts';
+import type { JournalReply } from '../../core/wire/journal.ts';
 import { claimRequest, claimsOf, eventsOf, jobEvent, wireVersion } from '../../core/wire/messages.ts';
 import type { ClaimReply, Presence, Timing } from '../../core/wire/messages.ts';
 import { senderOf } from '../../core/wire/worker-identity.ts';
 import type { WorkerIdentity, WorkerPlace } from '../../core/wire/worker-identity.ts';
 import { faultPoint } from '../faults/index.ts';
+import { isFailureProven } from '../store/result-proof.ts';
 import { readMessage } from './incoming.ts';
 import { JobWait } from './job-wait.ts';
 import type { JobWaitOptions, Progress } from './job-wait.ts';
@@ -80,6 +84,8 @@ interface SessionPorts extends JobWaitOptions {
   /** The secret of this process's claim of the job. */
   readonly secretOf: (claimant: WorkerIdentity) => string;
   readonly readResult: () => Promise<JobResult<Stage> | undefined>;
+  /** Of a rollout job: the entries of its journal from this position on. */
+  readonly readJournal?: (from: number) => Promise<JournalReply>;
   readonly noRoom: NoRoom;
   readonly over: () => void;
 }
@@ -112,13 +118,15 @@ export class WaitSession {
   }
 
   start(): void {
-    const { nc, runId, jobId, timing } = this.#ports;
-    const claims = nc.subscribe(claimsOf(runId, jobId), {
+    const { nc, runId, jobId, stage, timing } = this.#ports;
+    const claims = nc.subscribe(claimsOf(roleOfStage[stage], runId, jobId), {
       callback: (error, message) => this.#onClaim(error, message),
     });
     const events = nc.subscribe(eventsOf(runId, jobId), {
       callback: (error, message) => this.#onEvent(error, message),
     });
+    const { readJournal } = this.#ports;
+    if (readJournal !== undefined) this.#handOver(readJournal);
     const watchdog = setInterval(() => this.#look(), timing.watchdogMs);
     this.#closers.push(
       () => claims.unsubscribe(),
@@ -269,11 +277,43 @@ export class WaitSession {
     if (error !== null || this.#over) return;
     const event = readMessage(message, jobEvent);
     if (event === undefined) return sayDropped(message.subject);
-    const verdict = this.#wait.event(event, this.#ports.nameOf(senderOf(message.subject)), Date.now());
+    const sender = senderOf(message.subject);
+    if (event.type === 'failed') {
+      const secret = this.#ports.secretOf({ ...sender, incarnation: event.incarnation });
+      if (!isFailureProven(event, secret))
+        return console.error(
+          `${message.subject}: dropped a failure whose sender cannot prove that it had claimed the job`,
+        );
+    }
+    const verdict = this.#wait.event(event, this.#ports.nameOf(sender), Date.now());
     this.#report();
     if (verdict.type === 'give-up') this.#fail(verdict.error);
     else if (verdict.type === 'read-result') void this.#check();
     else if (verdict.type === 'publish') this.#publishLater(verdict.delayMs);
+  }
+
+  /** Hands the journal to the worker that holds the job. Nobody else gets an answer. */
+  #handOver(readJournal: NonNullable<SessionPorts['readJournal']>): void {
+    const { nc, runId, jobId, nameOf } = this.#ports;
+    const questions = nc.subscribe(journalReadsOf(runId, jobId), {
+      callback: (error, message) => {
+        const asked = error === null ? readMessage(message, journalRequest) : undefined;
+        const asker = nameOf(senderOf(message.subject));
+        if (asked === undefined) return sayDropped(message.subject);
+        if (this.#wait.isHeldBy(asker, asked.incarnation)) void this.#answerFrom(readJournal, message, asked.from);
+        else console.error(`${message.subject}: ${asker} does not hold the job, and gets no journal`);
+      },
+    });
+    this.#closers.push(() => questions.unsubscribe());
+  }
+
+  /** The journal only saves work: without it the worker decodes from the start. */
+  async #answerFrom(readJournal: NonNullable<SessionPorts['readJournal']>, message: Msg, from: number): Promise<void> {
+    const entries = await readJournal(from).catch((error: unknown): JournalReply => {
+      console.error(`${message.subject}: the journal cannot be read: ${errorToJson(error).message}`);
+      return { v: journalVersion, entries: [] };
+    });
+    message.respond(JSON.stringify(entries));
   }
 
   /** Publishes after a delay. The watchdog does not publish before that. */

@@ -12,3 +12,4 @@ export { logFile, logTail } from './logs.ts';
 export { defaultPools } from './state.ts';
 export type { ChildState, StackInfo, WorkerPool } from './state.ts';
 export { stackName } from './identity.ts';
+export { asWorker } from './nats-secrets.ts';

@@ -1,19 +1,49 @@
-/** The secrets of a new stack's NATS server. */
+/** The secrets of a stack's NATS server. */
+import { roles } from '../../core/roles.ts';
+import { inboxOf } from '../../core/wire/worker-identity.ts';
 import { issueUser, newAuthority } from '../nats/authority.ts';
+import type { UserClaims } from '../nats/authority.ts';
+import type { HasNats } from '../nats/connection.ts';
 import { newNatsKey, publicNkey } from '../nats/nkey.ts';
 import type { NatsCredential } from '../nats/nkey.ts';
-import type { NatsSecrets } from './state.ts';
+import { workerPermissions } from '../nats/permissions.ts';
+import type { NatsSecrets, StackInfo } from './state.ts';
 
 /** Name of the stack's own user, which may do everything; in events of the server. */
-export const stackUser = 'stack';
+const stackUser = 'stack';
 
-export async function newNatsSecrets(): Promise<NatsSecrets> {
+/** `instance`: of this machine. */
+export async function newNatsSecrets(instance: string): Promise<NatsSecrets> {
   const authority = await newAuthority();
-  const [stack, system] = await Promise.all([credentialOf(authority.account), credentialOf(authority.system)]);
-  return { authority, stack, system };
+  const [stack, system, workers] = await Promise.all([
+    credentialOf(authority.control, { name: stackUser }),
+    credentialOf(authority.system, { name: stackUser }),
+    workersOf(authority.workers, instance),
+  ]);
+  return { authority, stack, system, workers };
 }
 
-async function credentialOf(account: { readonly seed: string }): Promise<NatsCredential> {
+/** The same secrets for a machine that has got another name: its workers need another credential. */
+export async function renamed(secrets: NatsSecrets, instance: string): Promise<NatsSecrets> {
+  if (secrets.workers.instance === instance) return secrets;
+  return { ...secrets, workers: await workersOf(secrets.authority.workers, instance) };
+}
+
+/** How the stack's own workers on this machine reach NATS. Their credential permits what a worker needs. */
+export function asWorker({ nats }: Pick<StackInfo, 'nats'>, instance: string): HasNats {
+  return { nats: { url: nats.url, ca: nats.ca, credential: nats.workers, inbox: inboxOf({ instance }) } };
+}
+
+/** The workers of this machine may have any role: who owns the machine owns the stack. */
+async function workersOf(account: { readonly seed: string }, instance: string): Promise<NatsSecrets['workers']> {
+  const permissions = workerPermissions(instance, roles);
+  return { instance, ...(await credentialOf(account, { name: instance, permissions })) };
+}
+
+async function credentialOf(
+  account: { readonly seed: string },
+  claims: Omit<UserClaims, 'key'>,
+): Promise<NatsCredential> {
   const key = newNatsKey();
-  return { key, jwt: await issueUser(account, { name: stackUser, key: publicNkey(key) }) };
+  return { key, jwt: await issueUser(account, { ...claims, key: publicNkey(key) }) };
 }

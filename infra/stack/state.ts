@@ -66,6 +66,8 @@ const stackSchema = z.object({
     url: z.string(),
     credential: natsCredential.optional(),
     system: natsCredential.optional(),
+    /** Of the workers of this machine. */
+    workers: natsCredential.optional(),
     ca: z.string().optional(),
   }),
   pools: z.array(poolSchema).readonly(),
@@ -79,7 +81,15 @@ const endpointsSchema = z.object({
   temporalPort: z.int(),
   natsPort: z.int(),
   /** Absent in files of older builds. */
-  nats: z.object({ authority: natsAuthority, stack: natsCredential, system: natsCredential }).optional(),
+  nats: z
+    .object({
+      authority: natsAuthority,
+      stack: natsCredential,
+      system: natsCredential,
+      /** Permits what the workers of this instance need. */
+      workers: natsCredential.extend({ instance: z.string() }),
+    })
+    .optional(),
   /** Key that encrypts payloads for Temporal. */
   payloadKey: z.string(),
 });

@@ -6,7 +6,6 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { builtProgram, buildId, readTools } from '../home.ts';
-import { newNatsSecrets } from './nats-secrets.ts';
 import { freePorts, isPortFree, loopback } from '../ports.ts';
 import { newPayloadKey } from '../temporal/payload-codec.ts';
 import { poll } from '../poll.ts';
@@ -18,6 +17,8 @@ import { controlChild } from './children/control.ts';
 import { natsChild } from './children/nats.ts';
 import { temporalChild } from './children/temporal.ts';
 import { workerChild } from './children/worker.ts';
+import { instanceName } from './identity.ts';
+import { newNatsSecrets, renamed } from './nats-secrets.ts';
 import { ownIdentity } from './process.ts';
 import {
   defaultPools,
@@ -227,7 +228,12 @@ export class Supervisor {
       build: buildId(),
       phase: this.#phase,
       temporal: { address: `${loopback}:${temporalPort}`, payloadKey },
-      nats: { url: `nats://${loopback}:${natsPort}`, credential: nats.stack, system: nats.system },
+      nats: {
+        url: `nats://${loopback}:${natsPort}`,
+        credential: nats.stack,
+        system: nats.system,
+        workers: nats.workers,
+      },
       pools: this.#config.pools,
       children: [...this.#children.values()].map(({ state }) => state),
     };
@@ -244,12 +250,16 @@ export class Supervisor {
 /** Those of the last start; what is missing is made and kept. */
 async function endpointsOf(home: string): Promise<Endpoints> {
   const kept = readEndpoints(home);
-  if (kept?.nats !== undefined) return { ...kept, nats: kept.nats };
-  const [temporalPort, natsPort] = (await freePorts(2)) as [number, number];
-  const ports = kept ?? { temporalPort, natsPort, payloadKey: newPayloadKey() };
-  const endpoints = { ...ports, nats: await newNatsSecrets() };
-  writeEndpoints(home, endpoints);
+  const instance = instanceName(home);
+  const nats = kept?.nats === undefined ? await newNatsSecrets(instance) : await renamed(kept.nats, instance);
+  const endpoints = { ...(kept ?? (await newPorts())), nats };
+  if (nats !== kept?.nats) writeEndpoints(home, endpoints);
   return endpoints;
+}
+
+async function newPorts(): Promise<Omit<Endpoints, 'nats'>> {
+  const [temporalPort, natsPort] = (await freePorts(2)) as [number, number];
+  return { temporalPort, natsPort, payloadKey: newPayloadKey() };
 }
 
 const isServer = ({ kind }: Child): boolean => kind === 'temporal' || kind === 'nats';

@@ -6,13 +6,14 @@
  *   proof = HMAC(secret, the result record without its claim)
  *
  * and accepts no result without its proof: it is lost, as if it were damaged, and the job runs again as its next generation.
- * HMAC is that of RFC 2104 with SHA-256.
+ * Entries of the journal and messages of a failure have proofs with the same secret. HMAC is that of RFC 2104 with SHA-256.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { canonicalJson } from '../../core/canonical.ts';
 import { damage } from '../../core/damage.ts';
 import { keys } from '../../core/records/keys.ts';
 import type { ResultRecord } from '../../core/records/schema.ts';
+import type { JobEvent } from '../../core/wire/messages.ts';
 
 /** `key`: hexadecimal, of the store. The secret is hexadecimal too. */
 export function claimSecret(key: string, runId: string, jobId: string, incarnation: string): string {
@@ -23,6 +24,21 @@ export function claimSecret(key: string, runId: string, jobId: string, incarnati
 export function proven(record: ResultRecord, incarnation: string, secret: string): ResultRecord {
   return { ...record, claim: { incarnation, proof: proofOf(record, secret) } };
 }
+
+/** The proof of a message about the job: an entry of the journal, or that the job has failed. */
+export const messageProof = (secret: string, text: string): string => hmac(secret, `message ${text}`);
+
+export const isMessageProof = (secret: string, text: string, proof: string): boolean =>
+  isEqual(proof, messageProof(secret, text));
+
+type Failed = Extract<JobEvent, { type: 'failed' }>;
+
+export function provenFailure(failed: Omit<Failed, 'proof'>, secret: string): Failed {
+  return { ...failed, proof: messageProof(secret, canonicalJson(failed)) };
+}
+
+export const isFailureProven = ({ proof, ...failed }: Failed, secret: string): boolean =>
+  isMessageProof(secret, canonicalJson(failed), proof);
 
 /** Throws PauseError `DamagedRecord` for a result whose writer had not claimed the job, or that was changed since. */
 export function requireProof(key: string, runId: string, jobId: string, record: ResultRecord): void {

@@ -82,7 +82,8 @@ interface Machine {
 /** A worker that holds each job until `finish`; its machine reaches NATS through this port. */
 async function machine(instance: string, worker: string, port: number): Promise<Machine> {
   const identity = { instance, worker, incarnation: String(++processes) };
-  const target = { nats: { ...server.nats, url: `nats://127.0.0.1:${port}` } };
+  const { nats } = await server.asWorker(identity, ['reward']);
+  const target = { nats: { ...nats, url: `nats://127.0.0.1:${port}` } };
   const connection = await connectNats(target, identityText(identity));
   const [began, lost]: [string[], string[]] = [[], []];
   const inFlight = new Set<JobMessage>();

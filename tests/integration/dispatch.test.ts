@@ -86,6 +86,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+const connectWorker = async (identity: WorkerIdentity) =>
+  connectNats(await server.asWorker(identity, ['reward']), identityText(identity));
+
 /** A job whose input does not matter, because the worker of these tests is a function. */
 function job(settings: Record<string, unknown> = {}, runId = `dispatch-${++runs}`): JobRequest<'reward'> {
   const input: JobRequest<'reward'>['input'] = {
@@ -115,11 +118,11 @@ async function work(
   handle: (message: JobMessage) => Promise<void>,
   more: Partial<PullerPorts> = {},
 ): Promise<TestWorker> {
-  const workerNc = await connectNats(server, name);
+  const identity = identityOf(name);
+  const workerNc = await connectWorker(identity);
   const began: string[] = [];
   const aloneness: boolean[] = [];
   let ticks = 0;
-  const identity = identityOf(name);
   const puller = new Puller({
     nc: workerNc,
     timing,
@@ -383,12 +386,13 @@ describe('an invalid message', () => {
       request,
       patient((progress) => progress && seen.push(progress.done)),
     );
-    const workerNc = await connectNats(server, 'hears');
+    const identity = identityOf('hears');
+    const workerNc = await connectWorker(identity);
     const worker = new Worker(
       { roles: [], threads: 1 },
       {
         nc: workerNc,
-        identity: identityOf('hears'),
+        identity,
         stackInstance: here,
         timing,
         home: folder,
@@ -404,9 +408,9 @@ describe('an invalid message', () => {
     });
     await jetstream(nc).publish(`jobs.reward.any.${request.runId}.${jobId}`, text);
     for (const subject of [
-      claimSubject(request.runId, jobId, stranger),
+      claimSubject('reward', request.runId, jobId, stranger),
       eventSubject(request.runId, jobId, stranger),
-      presenceSubject(stranger),
+      presenceSubject({ ...stranger, roles: ['reward'] }),
       leaseSubject,
     ])
       nc.publish(subject, text);
@@ -486,7 +490,7 @@ describe('a worker', () => {
       loopDelayMs: 0,
       since: 'now',
     });
-    const connection = await connectNats(server, 'p1');
+    const connection = await connectWorker({ instance: here, worker: 'p1', incarnation: 'i' });
     const beacon = new PresenceBeacon(connection, timing, describeIt);
     beacon.start();
     expect(await poll(async () => (await listWorkers(nc)).some(({ worker }) => worker === 'p1'), bounded)).toBe(true);
@@ -499,12 +503,13 @@ describe('a worker', () => {
   });
 
   it('stops pulling and is unhealthy after three unknown failures in a row', async () => {
-    const workerNc = await connectNats(server, 'sick');
+    const identity = identityOf('sick');
+    const workerNc = await connectWorker(identity);
     const worker = new Worker(
       { roles: ['reward'], threads: 1 },
       {
         nc: workerNc,
-        identity: identityOf('sick'),
+        identity,
         stackInstance: here,
         timing,
         home: folder,
@@ -584,10 +589,11 @@ function shownWith(name: string, is: (entry: Presence) => boolean) {
 
 /** The class of a worker process, with the role reward. */
 async function startedWorker(name: string, more: Partial<WorkerPorts> = {}): Promise<void> {
-  const workerNc = await connectNats(server, name);
+  const identity = identityOf(name);
+  const workerNc = await connectWorker(identity);
   const ports = {
     nc: workerNc,
-    identity: identityOf(name),
+    identity,
     stackInstance: here,
     timing,
     home: folder,

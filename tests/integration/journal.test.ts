@@ -1,15 +1,21 @@
 import { join } from 'node:path';
-import { jetstream, jetstreamManager } from '@nats-io/jetstream';
+import { jetstreamManager } from '@nats-io/jetstream';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
 import type { RolloutOutput } from '../../core/wire/jobs.ts';
-import { journalMessage, journalStream, journalSubject } from '../../core/wire/journal.ts';
+import { journalMessage, journalStream } from '../../core/wire/journal.ts';
 import type { JournalMessage } from '../../core/wire/journal.ts';
+import { identityText } from '../../core/wire/worker-identity.ts';
+import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
 import { faultsVariable } from '../../infra/faults/index.ts';
+import { connectNats } from '../../infra/nats/connection.ts';
 import { Journal } from '../../infra/nats/journal.ts';
+import { readEntries } from '../../infra/nats/journal-entries.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
+import { claimKeyOf } from '../../infra/store/claim-key.ts';
 import { needRecord } from '../../infra/store/records.ts';
+import { claimSecret } from '../../infra/store/result-proof.ts';
 import { decodeTrajectories } from '../../models/trajectories.ts';
 import { JournalWriter } from '../../workers/engine/journal-writer.ts';
 import { decodeTokens } from '../../workers/engine/lineage.ts';
@@ -21,7 +27,8 @@ import type { StartedRun } from '../loop-under-test.ts';
 import { longRecipe, makeLongModel } from '../long-model.ts';
 import { kill } from '../stack-under-test.ts';
 
-const forger = { instance: 'elsewhere', worker: 'forger' };
+/** A worker that has claimed the job and writes what is wrong. */
+const forger: WorkerIdentity = { instance: 'elsewhere', worker: 'forger', incarnation: 'forger' };
 /** The position in a response at which the workers are killed: far above 100 tokens, far below 512. */
 const killedAt = 200;
 
@@ -95,9 +102,12 @@ async function journalOf(runId: string, draw: unknown): Promise<JournalMessage[]
   const { state } = await (await jetstreamManager(loop.nc)).streams.info(journalStream, {
     subjects_filter: `journal.${runId}.>`,
   });
-  const journal = new Journal(loop.nc, forger, { lost: () => {} });
+  const { direct } = await jetstreamManager(loop.nc);
+  const key = await claimKeyOf(loop.store, 'test');
   for (const jobId of new Set(Object.keys(state.subjects ?? {}).map((subject) => subject.split('.')[2] ?? ''))) {
-    const messages = (await journal.read(runId, jobId)).map((text) => journalMessage.parse(JSON.parse(text)));
+    const secretOf = (claimant: WorkerIdentity) => claimSecret(key, runId, jobId, identityText(claimant));
+    const { entries } = await readEntries(direct, { runId, jobId, secretOf }, 1);
+    const messages = entries.map((text) => journalMessage.parse(JSON.parse(text)));
     if (messages[0]?.segments.some((segment) => segment.draw === draw)) return messages;
   }
   throw new Error(`nothing is written of draw ${String(draw)}`);
@@ -153,9 +163,15 @@ describe('with responses of 512 tokens', () => {
       { ...first, arithmetic: 'another' },
       { ...first, segments: first.segments.map((segment) => ({ ...segment, offset: 400 })) },
     ];
-    for (const forgery of forgeries)
-      await jetstream(loop.nc).publish(journalSubject(run.runId, jobId, forger), JSON.stringify(forgery));
-    await jetstream(loop.nc).publish(journalSubject(run.runId, jobId, forger), 'no journal at all');
+    const { runId } = run;
+    const secret = claimSecret(await claimKeyOf(loop.store, 'test'), runId, jobId, identityText(forger));
+    const nc = await connectNats(loop.supervisor(), identityText(forger));
+    const journal = new Journal(nc, forger, { lost: () => {} });
+    await journal.opened();
+    for (const text of [...forgeries.map((forgery) => JSON.stringify(forgery)), 'no journal at all'])
+      journal.publish({ runId, jobId, secret }, text, 1);
+    await journal.settled();
+    await nc.close();
     await kill(loop.process('sample-1'));
     await loop.reaches(run, 'completed');
     const rollouts = await rolloutsOf(run);

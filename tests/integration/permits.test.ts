@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { EndpointLimits } from '../../core/endpoint.ts';
 import type { PermitTiming } from '../../core/wire/permits.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
+import type { HasNats } from '../../infra/nats/connection.ts';
 import { PermitHolder } from '../../infra/nats/permit-holder.ts';
 import { PermitOffice } from '../../infra/nats/permit-office.ts';
 import { startNats } from '../servers.ts';
@@ -20,6 +21,7 @@ setMaxListeners(0, never);
 let server: Awaited<ReturnType<typeof startNats>>;
 let connections: NatsConnection[] = [];
 let runs = 0;
+let workers = 0;
 let runId = '';
 beforeAll(async () => void (server = await startNats(folder)));
 beforeEach(() => void (runId = `run-${++runs}`));
@@ -32,8 +34,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function connected(name: string): Promise<NatsConnection> {
-  const nc = await connectNats(server, name);
+async function connected(name: string, target: HasNats = server): Promise<NatsConnection> {
+  const nc = await connectNats(target, name);
   connections.push(nc);
   return nc;
 }
@@ -47,8 +49,9 @@ async function office(log: (line: string) => void = () => {}): Promise<NatsConne
 }
 
 async function worker(limits: EndpointLimits) {
-  const nc = await connected('worker');
-  return { nc, permits: new PermitHolder(nc, runId, limits, timing) };
+  const from = { instance: 'here', worker: `w${++workers}` };
+  const nc = await connected('worker', await server.asWorker(from, ['reward']));
+  return { nc, permits: new PermitHolder(nc, { runId, from }, limits, timing) };
 }
 
 it('two workers together use no more permits than the limit, and everybody gets one', async () => {

@@ -26,7 +26,7 @@ export function natsChild(home: string, tool: Tool, { natsPort, nats }: Endpoint
     args: natsArgs(options),
     env: {},
     prepare: () => {
-      removeForeignStreams(options.storeDir, nats.authority.account.id);
+      removeForeignStreams(options.storeDir, nats.authority.control.id);
       writeNatsConfig(options);
     },
     isReady: () => health.isReady(),

@@ -1,0 +1,81 @@
+/**
+ * What the credential of a worker permits. The server enforces it, so a machine that is not trusted can speak only for its own
+ * workers, and hears only what is for them (docs/decisions/0019-accounts-for-workers.md).
+ */
+import type { User } from '@nats-io/jwt';
+import type { Role } from '../../core/roles.ts';
+import { declarationSubject } from '../../core/wire/declarations.ts';
+import { allSamplesTakenSubject, endedSamplesSubject, samplesTakenSubject } from '../../core/wire/ended-samples.ts';
+import { journalReadSubject, journalSubject } from '../../core/wire/journal.ts';
+import {
+  claimSubject,
+  eventSubject,
+  jobStream,
+  leaseSubject,
+  logSubject,
+  presenceEntrySubject,
+  presencesSubject,
+  presenceSubject,
+} from '../../core/wire/messages.ts';
+import { permitSubject } from '../../core/wire/permits.ts';
+import { inboxOf } from '../../core/wire/worker-identity.ts';
+import { workerApiPrefix } from './exchange.ts';
+
+/** Longest message of a worker, in bytes: one of ended samples or of the journal. */
+const mostBytes = 2 * 1024 * 1024;
+/** A worker has about ten subscriptions and one for each request in flight. */
+const mostSubscriptions = 1_000;
+
+/** Of the workers of one machine, in a pool with these roles. */
+export function workerPermissions(instance: string, roles: readonly Role[]): Partial<User> {
+  const own = { instance, worker: '*' };
+  const isRollout = roles.includes('rollout');
+  const isReward = roles.includes('reward');
+  return {
+    payload: mostBytes,
+    subs: mostSubscriptions,
+    pub: {
+      allow: [
+        declarationSubject(own),
+        ...roles.map((role) => claimSubject(role, '*', '*', own)),
+        eventSubject('*', '*', own),
+        logSubject('*', own),
+        ...subsetsOf(roles).flatMap((some) => [
+          presenceSubject({ ...own, roles: some }),
+          presenceEntrySubject({ ...own, roles: some }),
+        ]),
+        ...roles.flatMap(queueSubjects),
+        ...(isRollout
+          ? [journalSubject('*', '*', own), journalReadSubject('*', '*', own), endedSamplesSubject('*.*.*')]
+          : []),
+        ...(isReward ? [permitSubject('*', own), samplesTakenSubject(`${instance}.*.*`)] : []),
+      ],
+    },
+    sub: {
+      allow: [
+        `${inboxOf(own)}.>`,
+        presencesSubject,
+        leaseSubject,
+        ...(isReward ? [endedSamplesSubject(`${instance}.*.*`), allSamplesTakenSubject] : []),
+      ],
+    },
+  };
+}
+
+/** A worker of the pool has some of its roles. */
+function subsetsOf(roles: readonly Role[]): Role[][] {
+  const sets: Role[][] = [[]];
+  for (const role of roles) for (const set of [...sets]) sets.push([...set, role]);
+  return sets;
+}
+
+/** Takes messages from the role's queues, and acks them. From 2.15 on the server may put its domain and account into acks. */
+function queueSubjects(role: Role): string[] {
+  const stream = jobStream(role);
+  return [
+    `${workerApiPrefix}.CONSUMER.INFO.${stream}.*`,
+    `${workerApiPrefix}.CONSUMER.MSG.NEXT.${stream}.*`,
+    `$JS.ACK.${stream}.>`,
+    `$JS.ACK.*.*.${stream}.>`,
+  ];
+}
