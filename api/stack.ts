@@ -1,6 +1,13 @@
 /** The local stack: its servers, its control process and its workers. */
 import { fullPlaces } from '../infra/stack/admission.ts';
-import { defaultPools, ensureStack, readStack, stackName, stopStack } from '../infra/stack/index.ts';
+import {
+  defaultPools,
+  ensureStack,
+  parseListenAddress,
+  readStack,
+  stackName,
+  stopStack,
+} from '../infra/stack/index.ts';
 import type { StackInfo } from '../infra/stack/index.ts';
 import { isFull } from '../infra/store/free-space.ts';
 import type { ApiContext } from './context.ts';
@@ -9,10 +16,23 @@ import type { FoundRun } from './runs/find.ts';
 
 export { type StackInfo, readStack, stackName, stopStack };
 
-/** Brings the stack up, or leaves the one that runs as it is. `workers`: how many processes each pool is to have. */
-export function bringUp({ home, notice }: ApiContext, workers?: number): Promise<StackInfo> {
+export interface WantedStack {
+  /** How many processes each pool is to have. */
+  readonly workers?: number | undefined;
+  /** Where NATS listens for other machines, as `parseListenAddress` reads it; `off`: nowhere. */
+  readonly listen?: string | undefined;
+}
+
+/** Brings the stack up, or leaves the one that runs as it is where nothing else is wanted. */
+export function bringUp({ home, notice }: ApiContext, { workers, listen }: WantedStack = {}): Promise<StackInfo> {
   const pools = workers === undefined ? undefined : defaultPools.map((pool) => ({ ...pool, count: workers }));
-  return ensureStack({ home, ...(pools && { workers: pools }), onProgress: notice });
+  const address = listen === undefined || listen === 'off' ? listen : parseListenAddress(listen);
+  return ensureStack({
+    home,
+    ...(pools && { workers: pools }),
+    ...(address && { listen: address }),
+    onProgress: notice,
+  });
 }
 
 /** What is too full for new work, a sentence each: of one run, or of every store that this machine knows. */

@@ -1,9 +1,12 @@
-/** TCP ports on the loopback interface. */
+/** TCP ports and addresses of servers. */
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { connect, createServer } from 'node:net';
+import { connect, createServer, isIP } from 'node:net';
 
 export const loopback = '127.0.0.1';
+
+/** As in a URL and in the configuration of a server. */
+export const hostInUrl = (host: string): string => (isIP(host) === 6 ? `[${host}]` : host);
 
 // Below the range from which Linux takes the source ports of outgoing connections (32768 and up). A client could take a
 // server's port inside that range while the server restarts, even a client that is trying to reach it.
@@ -39,9 +42,9 @@ export async function isPortFree(port: number): Promise<boolean> {
 }
 
 /** True when a server accepts connections on the port. */
-export function acceptsConnections(port: number): Promise<boolean> {
+export function acceptsConnections(port: number, host = loopback): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = connect(port, loopback);
+    const socket = connect(port, host);
     socket.once('connect', () => {
       socket.destroy();
       resolve(true);

@@ -6,7 +6,11 @@ export const MACHINE_COMMANDS: readonly CommandSpec[] = [
     name: 'up',
     doc: 'Start the local stack: Temporal, NATS, the control process, workers.',
     group: 'This machine',
-    options: [{ flags: '--workers <n>', doc: 'worker processes with all roles' }],
+    options: [
+      { flags: '--workers <n>', doc: 'worker processes with all roles' },
+      { flags: '--listen <address>', doc: 'an address of this machine at which workers of others may join; off: none' },
+    ],
+    examples: ['petrel up', 'petrel up --listen 10.0.0.5:4222'],
     load: () => import('./up.ts'),
   },
   {

@@ -1,12 +1,13 @@
 import { bringUp, type StackInfo } from '../../api/stack.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
-import { integerOption } from '../options.ts';
+import { integerOption, textOption } from '../options.ts';
 import { renderFields, renderTable } from '../printer/table.ts';
 
 /** `petrel up`. Idempotent: a stack that runs is left alone. */
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
   const { printer } = context;
-  const stack = await bringUp(context, integerOption(input, 'workers', 0, 64));
+  const workers = integerOption(input, 'workers', 0, 64);
+  const stack = await bringUp(context, { workers, listen: textOption(input, 'listen') });
   printer.data(publicPart(stack), () => stackText(stack));
   printer.notice('it keeps running; petrel down stops it');
   return undefined;

@@ -6,6 +6,7 @@ import { errorToJson, RetryableError, TerminalError } from '../../core/errors.ts
 import { retry } from '../poll.ts';
 import { natsAuthenticator } from './nkey.ts';
 import type { NatsCredential } from './nkey.ts';
+import { tlsOptions } from './tls-options.ts';
 
 /** Where NATS is and how to authenticate. */
 export interface NatsTarget {
@@ -72,7 +73,7 @@ function connectOptions({ url, credential, inbox, ca }: NatsTarget, name: string
     name,
     ...(credential === undefined ? {} : { authenticator: natsAuthenticator(credential) }),
     ...(inbox === undefined ? {} : { inboxPrefix: inbox }),
-    ...(ca === undefined ? {} : { tls: { ca } }),
+    ...tlsOptions({ url, ca }),
     // With the client's defaults the connection closes for good after ten tries of 2 s, and a silent server is noticed
     // only after minutes.
     maxReconnectAttempts: -1,

@@ -5,6 +5,7 @@ import { z } from 'zod';
 import type { NatsTarget } from './connection.ts';
 import { natsAuthenticator } from './nkey.ts';
 import type { NatsCredential } from './nkey.ts';
+import { tlsOptions } from './tls-options.ts';
 
 /** Address of a server, with a credential of its system account. */
 export type NatsSystem = NatsTarget & { readonly system: NatsCredential };
@@ -59,7 +60,7 @@ export class NatsHealth {
       servers: url,
       name: 'health',
       authenticator: natsAuthenticator(system),
-      ...(ca !== undefined && { tls: { ca } }),
+      ...tlsOptions({ url, ca }),
       reconnect: false,
       timeout: answerMs,
     });

@@ -1,14 +1,20 @@
 /** nats-server with JetStream: writes its configuration. (health.ts asks for its health.) */
 import { renameSync, writeFileSync } from 'node:fs';
-import { loopback } from '../ports.ts';
+import { hostInUrl, loopback } from '../ports.ts';
 import type { NatsAuthority } from './authority.ts';
+import type { ServerCertificate } from './certificate.ts';
 
 export interface NatsServerOptions {
   readonly configFile: string;
   readonly storeDir: string;
   readonly port: number;
   readonly authority: NatsAuthority;
+  /** Other machines may reach the server at its host. Absent: it listens on loopback, without encryption. */
+  readonly tls?: ServerCertificate | undefined;
 }
+
+const filesOf = (configFile: string) => ({ certificate: `${configFile}.crt`, key: `${configFile}.key` });
+const hostOf = (tls: ServerCertificate | undefined): string => tls?.host ?? loopback;
 
 /**
  * Writes the configuration. It holds public keys only. There is no monitoring port, because NATS serves that port
@@ -23,9 +29,15 @@ export interface NatsServerOptions {
  * `max_file_store`: the disk space is checked at each write instead. The default, three quarters of the space that is
  * free at the start, would make a server that starts on an almost full disk refuse streams for good.
  */
-export function writeNatsConfig({ configFile, storeDir, port, authority }: NatsServerOptions): void {
+export function writeNatsConfig({ configFile, storeDir, port, authority, tls }: NatsServerOptions): void {
+  const files = filesOf(configFile);
+  if (tls !== undefined) {
+    replaceFile(files.certificate, tls.certificate);
+    replaceFile(files.key, tls.key);
+  }
   const text = `# Written by petrel at every start of the server.
-listen: "${loopback}:${port}"
+listen: "${hostInUrl(hostOf(tls))}:${port}"
+${tls === undefined ? '' : `tls { cert_file: ${JSON.stringify(files.certificate)}, key_file: ${JSON.stringify(files.key)} }`}
 operator: ${authority.operatorJwt}
 system_account: ${authority.system.id}
 resolver: MEMORY
@@ -36,11 +48,16 @@ write_deadline: "10s"
 ping_interval: "4s"
 ping_max: 2
 `;
-  writeFileSync(`${configFile}.tmp`, text, { mode: 0o600 });
-  renameSync(`${configFile}.tmp`, configFile);
+  replaceFile(configFile, text);
 }
 
-/** The port and the account are on the command line too, so that `ps` distinguishes servers with other settings. */
-export function natsArgs({ configFile, port, authority }: Omit<NatsServerOptions, 'storeDir'>): string[] {
-  return ['--config', configFile, '--port', String(port), '--name', authority.control.id];
+function replaceFile(path: string, text: string): void {
+  writeFileSync(`${path}.tmp`, text, { mode: 0o600 });
+  renameSync(`${path}.tmp`, path);
+}
+
+/** The address and the account are on the command line too, so that `ps` distinguishes servers with other settings. */
+export function natsArgs({ configFile, port, authority, tls }: Omit<NatsServerOptions, 'storeDir'>): string[] {
+  const address = ['--addr', hostOf(tls), '--port', String(port)];
+  return ['--config', configFile, ...address, '--name', authority.control.id];
 }

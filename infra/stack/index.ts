@@ -11,5 +11,7 @@ export { workerGraceMs } from './children/worker.ts';
 export { logFile, logTail } from './logs.ts';
 export { defaultPools } from './state.ts';
 export type { ChildState, StackInfo, WorkerPool } from './state.ts';
+export { parseListenAddress } from './listen.ts';
+export type { ListenAddress } from './listen.ts';
 export { stackName } from './identity.ts';
 export { asWorker } from './nats-secrets.ts';

@@ -144,6 +144,29 @@ describe('the local stack', () => {
     expect(existsSync(streams)).toBe(false);
   });
 
+  it('listens for other machines with TLS, and again for this one only', async () => {
+    const before = await under.up();
+    const [port] = (await freePorts(1)) as [number];
+    const open = await ensureStack({ home, programs: under.programs, listen: { host: '127.0.0.1', port } });
+    expect(open.nats.url).toBe(`nats://127.0.0.1:${port}`);
+    const client = await connectNats(open, 'test');
+    expect(client.info?.tls_required).toBe(true);
+    await client.close();
+    await expect(
+      connectNats({ nats: { ...open.nats, ca: undefined } }, 'test', { timeoutMs: 0 }),
+    ).rejects.toMatchObject({ code: 'NatsUnreachable', message: expect.stringMatching(/certificate/) });
+    expect(await stackHealth(home)).toMatchObject({ state: 'up', problems: [] });
+    expect(processOf(open, 'temporal')).toEqual(processOf(before, 'temporal'));
+    expect(processOf(open, 'local-1')).not.toEqual(processOf(before, 'local-1'));
+
+    await stopStack(home);
+    expect((await under.up()).nats).toEqual(open.nats);
+    const closed = await ensureStack({ home, programs: under.programs, listen: 'off' });
+    expect(closed.nats).toMatchObject({ url: open.nats.url, credential: open.nats.credential });
+    expect(closed.nats.ca).toBeUndefined();
+    await (await connectNats(closed, 'test')).close();
+  });
+
   it('refuses invalid pools with a reason', async () => {
     const twice: WorkerPool[] = [1, 2].map(() => ({ name: 'a', count: 1, roles: ['reward'] }));
     await expect(under.up(twice)).rejects.toMatchObject({

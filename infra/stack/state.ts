@@ -5,8 +5,11 @@ import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
 import { roles } from '../../core/roles.ts';
 import { noticeSources } from '../fleet/notice.ts';
+import { hostInUrl, loopback } from '../ports.ts';
 import { natsAuthority } from '../nats/authority.ts';
+import { serverCertificate } from '../nats/certificate.ts';
 import { natsCredential } from '../nats/nkey.ts';
+import { listenAddress } from './listen.ts';
 
 const poolSchema = z.object({
   name: z.string().regex(/^[a-z0-9][a-z0-9-]*$/, 'a pool name has small letters, digits and -'),
@@ -28,6 +31,8 @@ export const defaultPools: readonly WorkerPool[] = [
 
 const configSchema = z.object({
   pools: z.array(poolSchema).readonly(),
+  /** Absent: the servers are reached from this machine only. */
+  listen: listenAddress.optional(),
   /** Scripts that Node runs instead of the built control and worker processes; for tests. */
   programs: z.object({ control: z.string(), worker: z.string() }).optional(),
 });
@@ -71,6 +76,7 @@ const stackSchema = z.object({
     ca: z.string().optional(),
   }),
   pools: z.array(poolSchema).readonly(),
+  listen: listenAddress.optional(),
   children: z.array(childSchema).readonly(),
 });
 
@@ -90,17 +96,24 @@ const endpointsSchema = z.object({
       workers: natsCredential.extend({ instance: z.string() }),
     })
     .optional(),
+  /** Present while other machines may join. */
+  tls: serverCertificate.optional(),
   /** Key that encrypts payloads for Temporal. */
   payloadKey: z.string(),
 });
 
-type KeptEndpoints = Readonly<z.infer<typeof endpointsSchema>>;
+/** As in the file; one of an older build has less. */
+export type KeptEndpoints = Readonly<z.infer<typeof endpointsSchema>>;
 
 /** Ports and secrets, kept over restarts so that clients find the servers again. */
 export type Endpoints = KeptEndpoints & { readonly nats: NatsSecrets };
 
 /** What the NATS server trusts, and the credentials of this stack's processes and commands. */
 export type NatsSecrets = NonNullable<KeptEndpoints['nats']>;
+
+/** Where the NATS server listens. */
+export const natsUrl = ({ natsPort, tls }: Pick<Endpoints, 'natsPort' | 'tls'>): string =>
+  `nats://${hostInUrl(tls?.host ?? loopback)}:${natsPort}`;
 
 /** Option of the supervisor's program: it replaces a dead supervisor, and ends when the stack was stopped meanwhile. */
 export const onlyIfUp = '--only-if-up';

@@ -5,6 +5,7 @@
  */
 import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import { builtProgram, buildId, readTools } from '../home.ts';
 import { freePorts, isPortFree, loopback } from '../ports.ts';
 import { newPayloadKey } from '../temporal/payload-codec.ts';
@@ -18,11 +19,13 @@ import { natsChild } from './children/nats.ts';
 import { temporalChild } from './children/temporal.ts';
 import { workerChild } from './children/worker.ts';
 import { instanceName } from './identity.ts';
+import { certificateFor } from './listen.ts';
 import { newNatsSecrets, renamed } from './nats-secrets.ts';
 import { ownIdentity } from './process.ts';
 import {
   defaultPools,
   readConfig,
+  natsUrl,
   readEndpoints,
   readStackFile,
   stackFile,
@@ -30,7 +33,7 @@ import {
   writeEndpoints,
   writeStackFile,
 } from './state.ts';
-import type { ChildKind, Endpoints, StackConfig, StackInfo } from './state.ts';
+import type { ChildKind, Endpoints, KeptEndpoints, StackConfig, StackInfo } from './state.ts';
 
 type PortName = 'temporalPort' | 'natsPort';
 
@@ -58,18 +61,18 @@ export class Supervisor {
   /** Changes of the set of children run one after the other. */
   #queue: Promise<void> = Promise.resolve();
 
-  private constructor(home: string, endpoints: Endpoints, log: (line: string) => void) {
+  private constructor(home: string, endpoints: Endpoints, config: StackConfig, log: (line: string) => void) {
     this.#home = home;
     this.#endpoints = endpoints;
-    this.#config = readConfig(home) ?? { pools: defaultPools };
+    this.#config = config;
     this.#log = log;
   }
 
   /** Starts or adopts all processes. Resolves when each process exists; stack.json shows when they are ready. */
   static async start(home: string, log: (line: string) => void): Promise<Supervisor> {
     const previous = readStackFile(stackFile(home));
-    const endpoints = await endpointsOf(home);
-    const supervisor = new Supervisor(home, endpoints, log);
+    const config = readConfig(home) ?? { pools: defaultPools };
+    const supervisor = new Supervisor(home, await endpointsOf(home, config), config, log);
     await supervisor.#begin(previous);
     void supervisor.#tend();
     return supervisor;
@@ -80,6 +83,7 @@ export class Supervisor {
     return this.#enqueue(async () => {
       const config = readConfig(this.#home);
       if (this.#phase === 'stopping' || !config || JSON.stringify(config) === JSON.stringify(this.#config)) return;
+      await this.#listen(config);
       this.#config = config;
       this.#log(
         `pools: ${config.pools.map(({ name, count, roles }) => `${count} × ${name} (${roles.join(', ')})`).join('; ') || 'none'}`,
@@ -87,6 +91,20 @@ export class Supervisor {
       await this.#fitWorkers();
       this.#publish();
     });
+  }
+
+  /** The NATS server gets another address, and with it every process that has the old one. */
+  async #listen(config: StackConfig): Promise<void> {
+    if (JSON.stringify(config.listen) === JSON.stringify(this.#config.listen)) return;
+    const clients = [...this.#children.values()].filter((child) => !isServer(child));
+    await all(clients, (child) => child.stop()); // before the new address is published: a reader would take the stack for ready
+    this.#endpoints = await endpointsOf(this.#home, config);
+    this.#config = config;
+    this.#log(`NATS listens at ${natsUrl(this.#endpoints)}`);
+    const servers = this.#ofKind('nats');
+    await all(servers, (child) => child.replace());
+    await Promise.all(servers.map((child) => child.untilReady(serversReadyMs)));
+    await all(clients, (child) => child.replace());
   }
 
   /** Orderly end: workers, control, NATS, Temporal, each within its grace period. */
@@ -157,6 +175,8 @@ export class Supervisor {
   async #leaveTakenPorts(...names: PortName[]): Promise<void> {
     const before = this.#endpoints;
     for (const name of names) {
+      // Machines that join know the address.
+      if (name === 'natsPort' && this.#endpoints.tls !== undefined) continue;
       // A killed server may still be ending: its port is free when its last thread is gone.
       if (await poll(() => isPortFree(this.#endpoints[name]), { everyMs: 20, timeoutMs: portMs })) continue;
       const [port] = await freePorts(1);
@@ -221,7 +241,7 @@ export class Supervisor {
 
   #publish(): void {
     if (!this.#started || !this.hasFolder) return;
-    const { temporalPort, natsPort, nats, payloadKey } = this.#endpoints;
+    const { temporalPort, nats, tls, payloadKey } = this.#endpoints;
     const info: StackInfo = {
       ...ownIdentity(),
       startedAt: this.#startedAt,
@@ -229,12 +249,14 @@ export class Supervisor {
       phase: this.#phase,
       temporal: { address: `${loopback}:${temporalPort}`, payloadKey },
       nats: {
-        url: `nats://${loopback}:${natsPort}`,
+        url: natsUrl(this.#endpoints),
+        ca: tls?.ca,
         credential: nats.stack,
         system: nats.system,
         workers: nats.workers,
       },
       pools: this.#config.pools,
+      ...(this.#config.listen && { listen: this.#config.listen }),
       children: [...this.#children.values()].map(({ state }) => state),
     };
     try {
@@ -248,16 +270,18 @@ export class Supervisor {
 }
 
 /** Those of the last start; what is missing is made and kept. */
-async function endpointsOf(home: string): Promise<Endpoints> {
+async function endpointsOf(home: string, { listen }: StackConfig): Promise<Endpoints> {
   const kept = readEndpoints(home);
+  const { tls: before, ...ports } = kept ?? (await newPorts());
   const instance = instanceName(home);
   const nats = kept?.nats === undefined ? await newNatsSecrets(instance) : await renamed(kept.nats, instance);
-  const endpoints = { ...(kept ?? (await newPorts())), nats };
-  if (nats !== kept?.nats) writeEndpoints(home, endpoints);
+  const tls = listen && (await certificateFor(listen.host, before));
+  const endpoints = { ...ports, natsPort: listen?.port ?? ports.natsPort, nats, ...(tls && { tls }) };
+  if (!isDeepStrictEqual(endpoints, kept)) writeEndpoints(home, endpoints);
   return endpoints;
 }
 
-async function newPorts(): Promise<Omit<Endpoints, 'nats'>> {
+async function newPorts(): Promise<Omit<KeptEndpoints, 'nats'>> {
   const [temporalPort, natsPort] = (await freePorts(2)) as [number, number];
   return { temporalPort, natsPort, payloadKey: newPayloadKey() };
 }

@@ -6,6 +6,7 @@ import { errorToJson, RetryableError, TerminalError } from '../../core/errors.ts
 import { builtProgram, buildId, readTools } from '../home.ts';
 import { poll } from '../poll.ts';
 import { childVariable, kindVariable, stackVariable } from './child-spec.ts';
+import type { ListenAddress } from './listen.ts';
 import { lockHolder } from './lock.ts';
 import { logFile, logTail, openLog } from './logs.ts';
 import { identify, isAlive, signalProcess, waitForExit } from './process.ts';
@@ -19,6 +20,8 @@ export interface EnsureStackOptions {
   readonly home: string;
   /** The desired local fleet. Without it the fleet stays as it was; at first it is one worker with all roles. */
   readonly workers?: readonly WorkerPool[];
+  /** Where the NATS server listens for machines that join; `off`: on this machine only. Without it nothing changes. */
+  readonly listen?: ListenAddress | 'off';
   /** Scripts instead of the built control and worker processes; for tests. */
   readonly programs?: StackConfig['programs'];
   /** Receives one short line per change. */
@@ -98,11 +101,16 @@ export function requireSetUp(home: string): void {
   ['supervisor', 'control', 'worker'].forEach(builtProgram);
 }
 
-function writeWanted({ home, workers, programs }: EnsureStackOptions): void {
+function writeWanted({ home, workers, programs, listen }: EnsureStackOptions): void {
   const before = readConfig(home);
   const pools = workers ?? before?.pools ?? defaultPools;
   const chosen = programs ?? before?.programs;
-  const config: StackConfig = { pools, ...(chosen === undefined ? {} : { programs: chosen }) };
+  const address = listen === 'off' ? undefined : (listen ?? before?.listen);
+  const config: StackConfig = {
+    pools,
+    ...(address === undefined ? {} : { listen: address }),
+    ...(chosen === undefined ? {} : { programs: chosen }),
+  };
   if (JSON.stringify(before) !== JSON.stringify(config)) writeConfig(home, config);
 }
 
@@ -147,14 +155,15 @@ async function untilReady(
   { home, onProgress, timeoutMs = readyTimeoutMs }: EnsureStackOptions,
   spawned: ProcessIdentity | undefined,
 ): Promise<StackInfo | 'of another build'> {
-  const wanted = JSON.stringify(readConfig(home)?.pools);
+  const config = readConfig(home);
+  const wanted = JSON.stringify([config?.pools, config?.listen]);
   const told = new Map<string, string>();
   const look = (): StackInfo | 'of another build' | undefined => {
     const stack = readStack(home);
     if (!stack) return failIfNobodyServes(home, spawned);
     // Processes of an older build restart a supervisor of their own build when theirs is gone, and may be faster.
     if (stack.build !== buildId()) return 'of another build';
-    const serves = JSON.stringify(stack.pools) === wanted && isStackReady(stack);
+    const serves = JSON.stringify([stack.pools, stack.listen]) === wanted && isStackReady(stack);
     if (serves && told.size === 0) return stack; // it was up before, so there is nothing to report
     tellChanges(stack, told, onProgress);
     const hopeless = stack.children.find(({ failures }) => failures >= hopelessFailures);

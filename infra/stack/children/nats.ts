@@ -4,21 +4,22 @@ import { join } from 'node:path';
 import type { Tool } from '../../home.ts';
 import { NatsHealth } from '../../nats/health.ts';
 import { natsArgs, writeNatsConfig } from '../../nats/server.ts';
-import { loopback } from '../../ports.ts';
 import { ballastBytes } from '../../store/ballast.ts';
 import { freeBytes } from '../../store/free-space.ts';
 import type { ChildSpec } from '../child-spec.ts';
-import { natsFolder, stackFolder } from '../state.ts';
+import { natsFolder, natsUrl, stackFolder } from '../state.ts';
 import type { Endpoints } from '../state.ts';
 
-export function natsChild(home: string, tool: Tool, { natsPort, nats }: Endpoints): ChildSpec {
+export function natsChild(home: string, tool: Tool, endpoints: Endpoints): ChildSpec {
+  const { natsPort, nats, tls } = endpoints;
   const options = {
     configFile: join(stackFolder(home), 'nats.conf'),
     storeDir: natsFolder(home),
     port: natsPort,
     authority: nats.authority,
+    tls,
   };
-  const health = new NatsHealth({ url: `nats://${loopback}:${natsPort}`, system: nats.system });
+  const health = new NatsHealth({ url: natsUrl(endpoints), system: nats.system, ca: tls?.ca });
   return {
     name: 'nats',
     kind: 'nats',
