@@ -1,6 +1,7 @@
 /** Every command, as data. Modules are loaded when they are used. */
 import type { CommandSpec } from './command.ts';
 import { DATA_COMMANDS } from './commands/data/table.ts';
+import { FLEET_COMMANDS } from './commands/fleet/table.ts';
 import { LEDGER_COMMANDS } from './commands/ledger/table.ts';
 import { MACHINE_COMMANDS } from './commands/machine.ts';
 import { RUN_COMMANDS } from './commands/runs.ts';
@@ -8,6 +9,7 @@ import { SCHEDULE_COMMANDS } from './commands/schedule/table.ts';
 
 /** The nouns that group commands. */
 export const NOUNS: Readonly<Record<string, string>> = {
+  fleet: 'Workers on other machines.',
   schedule: 'Start runs by the clock: add, list, pause, trigger, remove.',
   ckpt: 'Checkpoints of a run: list, verify, export.',
   ledger: 'The record of what a run trained on.',
@@ -118,4 +120,5 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...RECIPE_COMMANDS,
   ...DATA_COMMANDS,
   ...MACHINE_COMMANDS,
+  ...FLEET_COMMANDS,
 ];

@@ -1,5 +1,6 @@
 /** The stack of this machine, its workers, and the runs that are not finished. */
-import type { ChildState } from '../../infra/stack/index.ts';
+import { leftMachines } from '../../infra/stack/index.ts';
+import type { ChildState, LeftMachine } from '../../infra/stack/index.ts';
 import { listRunIds, openKnownStores, openRun } from './find.ts';
 import type { LiveSource } from './live-source.ts';
 import { workerStatus } from './status-report.ts';
@@ -16,6 +17,8 @@ export interface MachineStatus {
     readonly children: readonly Pick<ChildState, 'name' | 'state' | 'pid' | 'restarts' | 'lastExit'>[];
   };
   readonly workers: readonly WorkerStatus[];
+  /** Machines that were refused or left with a reason in the last day, newest first. */
+  readonly left: readonly LeftMachine[];
   /** Queued, running and paused ones, newest first. */
   readonly runs: readonly RunSummary[];
 }
@@ -26,7 +29,7 @@ export async function machineStatus(
   notice: (text: string) => void,
 ): Promise<MachineStatus> {
   const [workers, runs] = await Promise.all([live.workers(), unfinishedRuns(home, notice)]);
-  return { stack: stackPart(live), workers: workers.map(workerStatus), runs };
+  return { stack: stackPart(live), workers: workers.map(workerStatus), left: leftMachines(home), runs };
 }
 
 async function unfinishedRuns(home: string, notice: (text: string) => void): Promise<RunSummary[]> {

@@ -6,7 +6,7 @@ import { reasonText, workerTable } from './status-text.ts';
 import type { RunSummary } from '../../api/runs/summary.ts';
 import { iterationText, nextCommand, styledState, validationText } from './words.ts';
 
-export function machineStatusText({ stack, workers, runs }: MachineStatus, printer: Printer): string {
+export function machineStatusText({ stack, workers, left, runs }: MachineStatus, printer: Printer): string {
   const parts = [stackLine(stack, printer)];
   const sick = stack.children.filter(({ state }) => state !== 'ready');
   if (sick.length > 0)
@@ -23,11 +23,15 @@ export function machineStatusText({ stack, workers, runs }: MachineStatus, print
       ),
     );
   if (workers.length > 0) parts.push(workerTable(workers, printer));
+  if (left.length > 0) parts.push(left.map(leftText).join('\n'));
   parts.push(runs.length === 0 ? 'no unfinished runs; petrel ls lists all' : runTable(runs, printer));
   for (const run of runs)
     if (run.reason !== undefined) parts.push(`${run.runId}: ${reasonText(run.reason)}\nnext: ${nextCommand(run)}`);
   return parts.join('\n\n');
 }
+
+const leftText = ({ host, pool, code, message, at, times }: MachineStatus['left'][number]): string =>
+  `${host} of the pool ${pool} cannot work (${at}${times > 1 ? `, ${times} times` : ''}): ${code}: ${message}`;
 
 function stackLine(stack: MachineStatus['stack'], printer: Printer): string {
   switch (stack.state) {

@@ -51,6 +51,9 @@ export const keys = {
   allInputs: 'janitor/',
   inputs: (n: number) => `janitor/${n}.json`,
   claimKey: 'claims/key.json',
+  /** A build of petrel for machines that join: its list of files, whose digest is the build's, and the files. */
+  build: (digest: Digest) => `builds/${digest}.json`,
+  buildFile: (digest: Digest) => `builds/files/${digest}`,
 } as const;
 
 /** Folders of objects that may be too large for one request. */

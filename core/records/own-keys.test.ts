@@ -29,6 +29,8 @@ const every: Readonly<Record<string, string>> = {
   dataset: keys.dataset(digest, 'rows.jsonl'),
   inputs: keys.inputs(7),
   claimKey: keys.claimKey,
+  build: keys.build(digest),
+  buildFile: keys.buildFile(digest),
 };
 
 /** Entries of `keys` that are folders. */

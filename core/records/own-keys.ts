@@ -30,11 +30,22 @@ const layout: readonly (readonly [folder: string, object: string])[] = [
   [`datasets/${digest}/`, '[^/]+'],
   ['janitor/', numbered],
   ['claims/', String.raw`key\.json`],
+  ['builds/', String.raw`${digest}\.json`],
+  ['builds/files/', digest],
   ['probe/', '[0-9a-f]{16}'],
 ];
 
 /** The top folders of a store. */
-export const topFolders = ['runs/', 'schedules/', 'models/', 'datasets/', 'janitor/', 'claims/', 'probe/'] as const;
+export const topFolders = [
+  'runs/',
+  'schedules/',
+  'models/',
+  'datasets/',
+  'janitor/',
+  'claims/',
+  'builds/',
+  'probe/',
+] as const;
 
 const oneOf = (patterns: readonly string[]) => new RegExp(`^(?:${patterns.join('|')})$`);
 const ownKey = oneOf(layout.map(([folder, object]) => folder + object));

@@ -11,6 +11,7 @@
  *   system    tells of connections and of the server's health
  * ```
  */
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { Account, KeyPair, User } from '@nats-io/jwt';
 import { offered, takenFrom } from './exchange.ts';
@@ -25,6 +26,8 @@ export const natsAuthority = z.object({
   control: account,
   workers: account,
   system: account,
+  /** Of the subjects that the accounts exchange; in the file of an earlier build it may be absent. */
+  exchange: z.string().optional(),
 });
 export type NatsAuthority = Readonly<z.infer<typeof natsAuthority>>;
 
@@ -33,10 +36,28 @@ const unlimited = -1;
 const streams = { mem_storage: unlimited, disk_storage: unlimited, streams: unlimited, consumer: unlimited };
 
 export async function newAuthority(): Promise<NatsAuthority> {
-  const { createAccount, createOperator, encodeAccount, encodeOperator } = await import('@nats-io/jwt');
-  const operator = createOperator();
+  const { createAccount, createOperator } = await import('@nats-io/jwt');
   const [control, workers, system] = [createAccount(), createAccount(), createAccount()];
-  const controlId = control.getPublicKey();
+  return sign({ operator: createOperator(), control, workers, system });
+}
+
+/** The authority with accounts as this build needs them: one of another build may exchange other subjects. */
+export async function currentAuthority(kept: NatsAuthority): Promise<NatsAuthority> {
+  if (kept.exchange === exchangeId()) return kept;
+  const { fromSeed } = await import('@nats-io/jwt');
+  const keyOf = (seed: string) => fromSeed(new TextEncoder().encode(seed));
+  const { operatorSeed, control, workers, system } = kept;
+  return sign({
+    operator: keyOf(operatorSeed),
+    control: keyOf(control.seed),
+    workers: keyOf(workers.seed),
+    system: keyOf(system.seed),
+  });
+}
+
+async function sign(keys: Readonly<Record<'operator' | 'control' | 'workers' | 'system', KeyPair>>) {
+  const { encodeAccount, encodeOperator } = await import('@nats-io/jwt');
+  const { operator, control, workers, system } = keys;
   const signed = async (name: string, key: KeyPair, content: Partial<Account>) => ({
     id: key.getPublicKey(),
     jwt: await encodeAccount(name, key, content, { signer: operator }),
@@ -46,10 +67,13 @@ export async function newAuthority(): Promise<NatsAuthority> {
     operatorJwt: await encodeOperator('petrel', operator, { system_account: system.getPublicKey() }),
     operatorSeed: text(operator.getSeed()),
     control: await signed('control', control, { limits: { ...connections, ...streams }, exports: offered }),
-    workers: await signed('workers', workers, { limits: connections, imports: takenFrom(controlId) }),
+    workers: await signed('workers', workers, { limits: connections, imports: takenFrom(control.getPublicKey()) }),
     system: await signed('system', system, { limits: connections }),
+    exchange: exchangeId(),
   };
 }
+
+const exchangeId = (): string => createHash('sha256').update(JSON.stringify(offered)).digest('hex').slice(0, 8);
 
 const connections = {
   subs: unlimited,

@@ -9,6 +9,7 @@
  */
 import type { Export, Import } from '@nats-io/jwt';
 import { declarationsSubject } from '../../core/wire/declarations.ts';
+import { joinsSubject, leavesSubject } from '../../core/wire/join.ts';
 import { journalReadsOf, journalSubject } from '../../core/wire/journal.ts';
 import {
   claimsOf,
@@ -27,6 +28,8 @@ const services: readonly string[] = [
   eventsOf('*', '*'),
   logsOf('*'),
   permitsSubject,
+  joinsSubject,
+  leavesSubject,
   journalSubject('*', '*', { instance: '*', worker: '*' }),
   journalReadsOf('*', '*'),
   presencesSubject,

@@ -6,6 +6,7 @@ import type { User } from '@nats-io/jwt';
 import type { Role } from '../../core/roles.ts';
 import { declarationSubject } from '../../core/wire/declarations.ts';
 import { allSamplesTakenSubject, endedSamplesSubject, samplesTakenSubject } from '../../core/wire/ended-samples.ts';
+import { joinSubject, leaveSubject } from '../../core/wire/join.ts';
 import { journalReadSubject, journalSubject } from '../../core/wire/journal.ts';
 import {
   claimSubject,
@@ -59,6 +60,29 @@ export function workerPermissions(instance: string, roles: readonly Role[]): Par
         ...(isReward ? [endedSamplesSubject(`${instance}.*.*`), allSamplesTakenSubject] : []),
       ],
     },
+  };
+}
+
+interface JoinedMachine {
+  readonly instance: string;
+  readonly pool: string;
+  readonly roles: readonly Role[];
+}
+
+/** Of a machine that has joined: what its workers need, and the question for the next JWT. */
+export function joinedPermissions({ instance, pool, roles }: JoinedMachine): Partial<User> {
+  const permissions = workerPermissions(instance, roles);
+  const asked = joinPermissions({ pool, roles, asker: instance }).pub?.allow ?? [];
+  return { ...permissions, pub: { allow: [...(permissions.pub?.allow ?? []), ...asked] } };
+}
+
+/** Of a token, which can only ask to join, and of any machine that joins or leaves. */
+export function joinPermissions(from: Parameters<typeof joinSubject>[0]): Partial<User> {
+  return {
+    payload: 16 * 1024,
+    subs: 10,
+    pub: { allow: [joinSubject(from), leaveSubject(from)] },
+    sub: { allow: [`${inboxOf({ instance: from.asker })}.>`] },
   };
 }
 

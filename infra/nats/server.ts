@@ -59,5 +59,5 @@ function replaceFile(path: string, text: string): void {
 /** The address and the account are on the command line too, so that `ps` distinguishes servers with other settings. */
 export function natsArgs({ configFile, port, authority, tls }: Omit<NatsServerOptions, 'storeDir'>): string[] {
   const address = ['--addr', hostOf(tls), '--port', String(port)];
-  return ['--config', configFile, ...address, '--name', authority.control.id];
+  return ['--config', configFile, ...address, '--name', `${authority.control.id}-${authority.exchange}`];
 }

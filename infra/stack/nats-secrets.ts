@@ -1,7 +1,7 @@
 /** The secrets of a stack's NATS server. */
 import { roles } from '../../core/roles.ts';
 import { inboxOf } from '../../core/wire/worker-identity.ts';
-import { issueUser, newAuthority } from '../nats/authority.ts';
+import { currentAuthority, issueUser, newAuthority } from '../nats/authority.ts';
 import type { UserClaims } from '../nats/authority.ts';
 import type { HasNats } from '../nats/connection.ts';
 import { newNatsKey, publicNkey } from '../nats/nkey.ts';
@@ -23,10 +23,13 @@ export async function newNatsSecrets(instance: string): Promise<NatsSecrets> {
   return { authority, stack, system, workers };
 }
 
-/** The same secrets for a machine that has got another name: its workers need another credential. */
-export async function renamed(secrets: NatsSecrets, instance: string): Promise<NatsSecrets> {
-  if (secrets.workers.instance === instance) return secrets;
-  return { ...secrets, workers: await workersOf(secrets.authority.workers, instance) };
+/** The same secrets for this build, and for a machine that has got another name: its workers need another credential. */
+export async function currentSecrets(kept: NatsSecrets, instance: string): Promise<NatsSecrets> {
+  const authority = await currentAuthority(kept.authority);
+  const isRenamed = kept.workers.instance !== instance;
+  if (authority === kept.authority && !isRenamed) return kept;
+  const workers = isRenamed ? await workersOf(authority.workers, instance) : kept.workers;
+  return { ...kept, authority, workers };
 }
 
 /** How the stack's own workers on this machine reach NATS. Their credential permits what a worker needs. */

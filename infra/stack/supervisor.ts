@@ -20,7 +20,7 @@ import { temporalChild } from './children/temporal.ts';
 import { workerChild } from './children/worker.ts';
 import { instanceName } from './identity.ts';
 import { certificateFor } from './listen.ts';
-import { newNatsSecrets, renamed } from './nats-secrets.ts';
+import { currentSecrets, newNatsSecrets } from './nats-secrets.ts';
 import { ownIdentity } from './process.ts';
 import {
   defaultPools,
@@ -274,7 +274,7 @@ async function endpointsOf(home: string, { listen }: StackConfig): Promise<Endpo
   const kept = readEndpoints(home);
   const { tls: before, ...ports } = kept ?? (await newPorts());
   const instance = instanceName(home);
-  const nats = kept?.nats === undefined ? await newNatsSecrets(instance) : await renamed(kept.nats, instance);
+  const nats = kept?.nats === undefined ? await newNatsSecrets(instance) : await currentSecrets(kept.nats, instance);
   const tls = listen && (await certificateFor(listen.host, before));
   const endpoints = { ...ports, natsPort: listen?.port ?? ports.natsPort, nats, ...(tls && { tls }) };
   if (!isDeepStrictEqual(endpoints, kept)) writeEndpoints(home, endpoints);

@@ -8,19 +8,23 @@ import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
 import { createActivities } from '../../activities/index.ts';
 import type { ActivityPorts } from '../../activities/index.ts';
 import type { Store } from '../../core/ports/store.ts';
-import { errorToJson } from '../../core/errors.ts';
+import { errorToJson, InvalidInputError } from '../../core/errors.ts';
 import { liveSubject, timings, wireVersion } from '../../core/wire/messages.ts';
 import type { WorkerPlace } from '../../core/wire/worker-identity.ts';
 import { taskQueue } from '../../core/wire/workflow.ts';
-import { buildId, builtFile, petrelHome } from '../../infra/home.ts';
+import { buildId, builtFile, packageRoot, petrelHome } from '../../infra/home.ts';
 import { connectNats, connectSystem } from '../../infra/nats/connection.ts';
 import { Departures } from '../../infra/nats/departures.ts';
 import { Dispatcher, jobIdOf } from '../../infra/nats/dispatcher.ts';
 import { PermitOffice } from '../../infra/nats/permit-office.ts';
 import { listWorkers } from '../../infra/nats/presence.ts';
+import { publishBuild, readBuild } from '../../infra/fleet/builds.ts';
+import type { Build } from '../../infra/fleet/builds.ts';
+import { openJoinOffice } from '../../infra/nats/join-office.ts';
+import { readEndpoints } from '../../infra/stack/state.ts';
 import { drivesRun, noteDrivenRun, servesStore } from '../../infra/stack/driven-runs.ts';
 import { instanceName, stackName } from '../../infra/stack/identity.ts';
-import { announceReady, keepStack, stackFromEnv } from '../../infra/stack/index.ts';
+import { announceReady, keepStack, noteLeftMachine, stackFromEnv } from '../../infra/stack/index.ts';
 import { keepInputs } from '../../infra/retention/inputs.ts';
 import { endSweep } from '../../infra/retention/orphans.ts';
 import { defaultGraceMs, sayPass, sweepStore } from '../../infra/retention/sweep.ts';
@@ -32,6 +36,7 @@ import { needShards, putManifest } from '../../infra/store/manifests.ts';
 import { batchToAdopt } from '../../infra/store/earlier-batches.ts';
 import { openNextTerm } from '../../infra/store/terms.ts';
 import { findHole } from '../../infra/store/log-holes.ts';
+import { openExistingStore } from '../../infra/store/open.ts';
 import { storesByUrl } from '../../infra/store/open-stores.ts';
 import { decide } from '../../infra/store/records.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
@@ -70,6 +75,32 @@ const system = await connectSystem(stack.nats, name);
 if (system !== undefined) new Departures(system, (gone) => dispatcher.lost(gone));
 const log = (line: string) => console.log(line);
 new PermitOffice(nc, { file: join(petrelHome(), 'stack', 'permits.json'), log }).open();
+/** A new store has no runs yet, so it is opened otherwise than for a job. */
+async function openServed(url: string): Promise<Store> {
+  if (servesStore(petrelHome(), url)) return openExistingStore(url);
+  throw new InvalidInputError(`expected a store of this stack, got ${url}, which the stack does not know`, {
+    hint: 'petrel fleet token --store STORE makes it known',
+  });
+}
+
+let ownBuild: Promise<Build> | undefined;
+const workersAccount = readEndpoints(petrelHome())?.nats?.authority.workers;
+if (stack.listen !== undefined && workersAccount !== undefined)
+  openJoinOffice(nc, system, {
+    account: workersAccount,
+    stackInstance: instance,
+    stackName: stackName(petrelHome()),
+    publishBuild: async (store) => {
+      ownBuild ??= readBuild(packageRoot());
+      const build = await ownBuild;
+      await publishBuild(await openServed(store), build);
+      return build.digest;
+    },
+    left: (machine) => {
+      log(`a machine of the pool ${machine.pool} (${machine.host}) cannot work: ${machine.message}`);
+      noteLeftMachine(petrelHome(), machine);
+    },
+  });
 const runStores = new Map<string, Store>();
 const loopDelay = watchLoopDelay();
 

@@ -1,0 +1,118 @@
+/** `petrel worker --join`: brings this machine into a pool, and keeps its worker running until it is told to leave. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { InvalidInputError, TerminalError } from '../../core/errors.ts';
+import type { JoinFile } from '../../core/wire/join.ts';
+import { fetchBuild } from '../../infra/fleet/builds.ts';
+import { parseJoinFile } from '../../infra/fleet/join-file.ts';
+import { machineKey, rejoinCode, sessionVariable, writeSession } from '../../infra/fleet/session.ts';
+import { askToJoin, connectToJoin, tellLeaving } from '../../infra/nats/joining.ts';
+import { publicNkey } from '../../infra/nats/nkey.ts';
+import { openExistingStore } from '../../infra/store/open.ts';
+import type { ApiContext } from '../context.ts';
+
+export interface JoinOptions {
+  /** Path of the file that `petrel fleet token` wrote. */
+  readonly file: string;
+  /** Compute threads of the worker; default: all processors. */
+  readonly threads?: number | undefined;
+  /** Aborting tells the worker to finish or give back its jobs and to leave. */
+  readonly signal: AbortSignal;
+}
+
+/** So many ends of the worker's process in a row, without a word from the user, are no accident. */
+const mostDeaths = 3;
+/** A process that lived for so long was well. */
+const settledMs = 60_000;
+
+/**
+ * Resolves when the worker has left. Throws the reason why the machine cannot work, which the stack's `petrel status` then shows
+ * too: a bad or expired token, a store that it cannot use, a build that is not what its digest says.
+ */
+export async function joinFleet({ home, env, notice }: ApiContext, options: JoinOptions): Promise<void> {
+  const file = parseJoinFile(readText(options.file), options.file);
+  let deaths = 0;
+  while (!options.signal.aborted) {
+    const began = performance.now();
+    const { program, addon, sessionPath, session } = await prepare(home, file);
+    notice(`joined ${file.stack} as ${session.instance}, pool ${file.pool}, build ${session.build.slice(0, 12)}`);
+    const threads = options.threads === undefined ? [] : ['--threads', String(options.threads)];
+    const words = ['--name', 'w1', '--pool', file.pool, '--roles', file.roles.join(','), ...threads];
+    const ofSession = { PETREL_HOME: home, PETREL_NATIVE: addon, [sessionVariable]: sessionPath };
+    const ended = await runProgram([program, ...words], { ...env, ...ofSession }, options.signal);
+    if (ended === 0 || options.signal.aborted) return;
+    if (ended === rejoinCode) continue;
+    deaths = performance.now() - began > settledMs ? 1 : deaths + 1;
+    notice(`the worker ended with ${ended}`);
+    if (deaths >= mostDeaths) throw await left(file, died(deaths, ended));
+  }
+}
+
+const died = (deaths: number, ended: number | string) =>
+  new TerminalError('WorkerDied', `the worker's process ended ${deaths} times in a row, the last time with ${ended}`, {
+    hint: 'its output stands above; petrel doctor checks this machine',
+  });
+
+/** Joins, checks that the store can be used, and fetches the build. */
+async function prepare(home: string, file: JoinFile) {
+  const key = machineKey(home);
+  const nc = await connectToJoin(file);
+  try {
+    const welcome = await askToJoin(nc, { ...file, asker: file.id, key: publicNkey(key) });
+    const place = await openExistingStore(file.store)
+      .then((store) => fetchBuild(store, welcome.build, join(home, 'builds')))
+      .catch(async (error: unknown) => {
+        await tellLeaving(nc, { ...file, asker: file.id }, error);
+        throw error;
+      });
+    const { nats, pool, roles, store } = file;
+    const { instance, jwt, stackInstance, build } = welcome;
+    const session = { nats, credential: { key, jwt }, instance, pool, roles: [...roles], store, stackInstance, build };
+    return {
+      program: join(place, 'dist/programs/worker.js'),
+      addon: join(place, 'build/native/petrel.node'),
+      sessionPath: writeSession(home, session),
+      session,
+    };
+  } finally {
+    await nc.close();
+  }
+}
+
+/** The error, once the stack knows it. */
+async function left(file: JoinFile, error: TerminalError): Promise<TerminalError> {
+  const nc = await connectToJoin(file);
+  await tellLeaving(nc, { ...file, asker: file.id }, error);
+  await nc.close();
+  return error;
+}
+
+/** Its exit code, or the signal that ended it. */
+async function runProgram(
+  words: readonly string[],
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
+): Promise<number | string> {
+  const child = spawn(process.execPath, words, { env, stdio: 'inherit' });
+  const leave = () => void child.kill('SIGTERM');
+  signal.addEventListener('abort', leave, { once: true });
+  try {
+    const [code, by] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
+    return code ?? by ?? 'an unknown signal';
+  } finally {
+    signal.removeEventListener('abort', leave);
+  }
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (cause) {
+    throw new InvalidInputError(`--join: expected a readable file, got ${path}`, {
+      hint: 'petrel fleet token --pool NAME > FILE on the control machine makes one',
+      cause,
+    });
+  }
+}

@@ -1,0 +1,101 @@
+/**
+ * How a machine joins a stack. Its file names the stack and holds a credential that can ask one question. The answer is a JWT
+ * for the machine's own key, which permits what a worker of the pool needs, and the build that it must run.
+ */
+import { z } from 'zod';
+import { roles } from '../roles.ts';
+import { wireVersion } from './messages.ts';
+
+const version = z.literal(wireVersion);
+const short = z.string().max(200);
+
+export const poolName = z
+  .string()
+  .regex(/^[a-z0-9][a-z0-9-]*$/, 'a pool name has small letters, digits and -')
+  .max(40);
+/** Trainers are trusted with the state of a run, so they are processes of the control machine. */
+export const joiningRoles = ['rollout', 'reward'] as const satisfies readonly (typeof roles)[number][];
+
+/** The file of `petrel fleet token`. It is a secret until `expires`. */
+export const joinFile = z.object({
+  v: version,
+  /** Name of the stack, for people. */
+  stack: z.string(),
+  nats: z.object({ url: z.string(), ca: z.string() }),
+  credential: z.object({ key: z.string(), jwt: z.string() }),
+  /** Of the credential: a word of its subjects. */
+  id: z.string(),
+  pool: poolName,
+  roles: z.array(z.enum(joiningRoles)).min(1),
+  /** The store whose runs the pool serves. */
+  store: z.string(),
+  /** ISO time. */
+  expires: z.string(),
+});
+export type JoinFile = Readonly<z.infer<typeof joinFile>>;
+
+/** Machine → control (request): to join, and again while it works. */
+export const joinRequest = z.object({
+  v: version,
+  /** Public key of the machine. */
+  key: z.string().regex(/^U[A-Z2-7]{55}$/),
+  host: short,
+  store: z.string(),
+});
+export type JoinRequest = z.infer<typeof joinRequest>;
+
+export const joinReply = z.discriminatedUnion('answer', [
+  z.object({
+    v: version,
+    answer: z.literal('welcome'),
+    instance: z.string(),
+    jwt: z.string(),
+    /** Digest of the build's list of files, in the store. */
+    build: z.string(),
+    /** Of the control machine. */
+    stackInstance: z.string(),
+    /** In records of the stack's runs. */
+    stackName: z.string(),
+    /** The control machine's clock, ms. */
+    now: z.number(),
+  }),
+  z.object({ v: version, answer: z.literal('refused'), code: z.string(), message: z.string(), hint: z.string() }),
+]);
+export type JoinReply = z.infer<typeof joinReply>;
+
+/** Machine → control: it leaves, and why; `petrel status` shows it. */
+export const leaveNote = z.object({
+  v: version,
+  host: short,
+  code: z.string().max(60),
+  message: z.string().max(2_000),
+});
+export type LeaveNote = z.infer<typeof leaveNote>;
+
+/** What a machine is, as words of a subject. `asker`: id of a token, or the machine's instance once it has joined. */
+interface Joining {
+  readonly pool: string;
+  readonly roles: readonly (typeof roles)[number][];
+  readonly asker: string;
+}
+
+const words = ({ pool, roles: of, asker }: Joining) =>
+  `${pool}.${roles.filter((role) => of.includes(role)).join('-')}.${asker}`;
+export const joinSubject = (from: Joining) => `join.${words(from)}`;
+export const leaveSubject = (from: Joining) => `leave.${words(from)}`;
+export const joinsSubject = 'join.*.*.*';
+export const leavesSubject = 'leave.*.*.*';
+
+/** The server lets a machine send only what its credential says, so the subject can be believed. */
+export function joiningOf(subject: string): Joining {
+  const [, pool = '', rolesWord = '', asker = ''] = subject.split('.');
+  const named = rolesWord.split('-');
+  return { pool, roles: roles.filter((role) => named.includes(role)), asker };
+}
+
+/** Name of a connection that asks to join; the server tells it when it refuses the credential. */
+export const joiningName = (pool: string, host: string) => `join ${pool} ${host}`;
+export function parseJoiningName(name: string): { readonly pool: string; readonly host: string } | undefined {
+  const [, pool, host] = /^join ([a-z0-9-]+) (\S{1,200})$/.exec(name) ?? [];
+  return pool === undefined || host === undefined ? undefined : { pool, host };
+}

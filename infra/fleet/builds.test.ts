@@ -1,0 +1,43 @@
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Store } from '../../core/ports/store.ts';
+import { keys } from '../../core/records/keys.ts';
+import { packageRoot } from '../home.ts';
+import { openStore } from '../store/open.ts';
+import { fetchBuild, publishBuild, readBuild } from './builds.ts';
+import type { Build } from './builds.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'petrel-builds-'));
+let store: Store;
+let build: Build;
+beforeAll(async () => {
+  store = await openStore(join(folder, 'store'));
+  build = await readBuild(packageRoot());
+  await publishBuild(store, build);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+it('arrives as it was published, with the rights of its files', async () => {
+  const place = await fetchBuild(store, build.digest, join(folder, 'home'));
+  expect((await readBuild(place)).digest).toBe(build.digest);
+  const reaper = 'build/native/petrel-reaper';
+  expect(statSync(join(place, reaper)).mode & 0o111).toBe(statSync(join(packageRoot(), reaper)).mode & 0o111);
+  expect(readFileSync(join(place, 'dist/build-id'))).toEqual(readFileSync(join(packageRoot(), 'dist/build-id')));
+});
+
+it('is refused when the store has it not, or other bytes under its digest', async () => {
+  await expect(fetchBuild(store, '0'.repeat(64), join(folder, 'none'))).rejects.toMatchObject({
+    code: 'NoBuild',
+    message: expect.stringContaining(`builds/${'0'.repeat(64)}.json is missing`),
+  });
+  const [file] = build.files;
+  if (file === undefined) throw new Error('a build has files');
+  await store.remove(keys.buildFile(file.digest));
+  await store.put(keys.buildFile(file.digest), new TextEncoder().encode('other'));
+  await expect(fetchBuild(store, build.digest, join(folder, 'wrong'))).rejects.toMatchObject({
+    code: 'WrongBuild',
+    message: expect.stringContaining(`expected bytes with the digest ${file.digest}`),
+  });
+});

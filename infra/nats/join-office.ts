@@ -1,0 +1,92 @@
+/** The control process's side of joining (core/wire/join.ts). */
+import { createHash } from 'node:crypto';
+import type { Msg, NatsConnection } from '@nats-io/nats-core';
+import { z } from 'zod';
+import { errorToJson } from '../../core/errors.ts';
+import {
+  joiningOf,
+  joinRequest,
+  joinsSubject,
+  leaveNote,
+  leavesSubject,
+  parseJoiningName,
+} from '../../core/wire/join.ts';
+import type { JoinReply, JoinRequest } from '../../core/wire/join.ts';
+import { wireVersion } from '../../core/wire/messages.ts';
+import { issueUser } from './authority.ts';
+import { readMessage } from './incoming.ts';
+import { joinedPermissions } from './permissions.ts';
+
+/** A machine that was refused, or that left with a reason. */
+export interface LeftMachine {
+  readonly pool: string;
+  readonly host: string;
+  readonly code: string;
+  readonly message: string;
+}
+
+export interface JoinOfficePorts {
+  /** Of the account of the workers. */
+  readonly account: { readonly seed: string };
+  readonly stackInstance: string;
+  readonly stackName: string;
+  /** Puts the build of this stack into the store, and returns its digest. */
+  readonly publishBuild: (store: string) => Promise<string>;
+  readonly left: (machine: LeftMachine) => void;
+}
+
+/** A machine asks again long before its JWT ends. */
+const validMs = 3600 * 1000;
+const authError = z.object({ client: z.object({ name: z.string() }), reason: z.string() });
+
+/** Follows from the key, so no machine gets the instance of another one. */
+export const joinedInstance = (pool: string, key: string): string =>
+  `${pool}-${createHash('sha256').update(key).digest('hex').slice(0, 12)}`;
+
+/** Answers from now on. `system`: a connection of the system account, which tells of refused credentials. */
+export function openJoinOffice(nc: NatsConnection, system: NatsConnection | undefined, ports: JoinOfficePorts): void {
+  nc.subscribe(joinsSubject, {
+    callback: (error, message) => {
+      const asked = error === null ? readMessage(message, joinRequest) : undefined;
+      if (asked !== undefined) void answer(message, asked, ports);
+    },
+  });
+  nc.subscribe(leavesSubject, {
+    callback: (error, message) => {
+      const note = error === null ? readMessage(message, leaveNote) : undefined;
+      if (note !== undefined) ports.left({ ...note, pool: joiningOf(message.subject).pool });
+    },
+  });
+  system?.subscribe('$SYS.SERVER.*.CLIENT.AUTH.ERR', {
+    callback: (error, message) => {
+      const told = error === null ? readMessage(message, authError) : undefined;
+      const asker = told && parseJoiningName(told.client.name);
+      if (asker !== undefined)
+        ports.left({ ...asker, code: 'TokenRefused', message: `its token was refused: ${told?.reason}` });
+    },
+  });
+}
+
+async function answer(message: Msg, asked: JoinRequest, ports: JoinOfficePorts): Promise<void> {
+  message.respond(JSON.stringify(await replyTo(message.subject, asked, ports)));
+}
+
+async function replyTo(subject: string, { key, store, host }: JoinRequest, ports: JoinOfficePorts): Promise<JoinReply> {
+  const { pool, roles } = joiningOf(subject);
+  const { account, stackInstance, stackName } = ports;
+  const instance = joinedInstance(pool, key);
+  try {
+    const build = await ports.publishBuild(store);
+    const jwt = await issueUser(account, {
+      name: instance,
+      key,
+      permissions: joinedPermissions({ instance, pool, roles }),
+      expiresAt: new Date(Date.now() + validMs),
+    });
+    return { v: wireVersion, answer: 'welcome', instance, jwt, build, stackInstance, stackName, now: Date.now() };
+  } catch (error) {
+    const { code, message, hint = 'petrel status on the control machine' } = errorToJson(error);
+    ports.left({ pool, host, code, message });
+    return { v: wireVersion, answer: 'refused', code, message, hint };
+  }
+}

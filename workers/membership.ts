@@ -1,0 +1,79 @@
+/** Where a worker's process belongs: to the stack of its machine, or to one that its machine has joined. */
+import type { NatsConnection } from '@nats-io/nats-core';
+import { errorToJson, UnfitError } from '../core/errors.ts';
+import { inboxOf } from '../core/wire/worker-identity.ts';
+import { readSession, rejoinCode, sessionVariable } from '../infra/fleet/session.ts';
+import type { JoinedSession } from '../infra/fleet/session.ts';
+import { buildId } from '../infra/home.ts';
+import type { HasNats } from '../infra/nats/connection.ts';
+import { askToJoin } from '../infra/nats/joining.ts';
+import { publicNkey } from '../infra/nats/nkey.ts';
+import { servesStore } from '../infra/stack/driven-runs.ts';
+import { instanceName } from '../infra/stack/identity.ts';
+import { asWorker, keepStack, stackFromEnv } from '../infra/stack/index.ts';
+import type { WorkerPorts } from './worker.ts';
+
+export interface Membership extends Pick<WorkerPorts, 'isKnownStore' | 'build' | 'stackInstance'> {
+  readonly instance: string;
+  readonly target: HasNats;
+  /**
+   * Until the signal is aborted: keeps the stack running, or this machine a member. `end`: the process must end with this code, and
+   * its parent starts it again.
+   */
+  readonly keep: (nc: NatsConnection, signal: AbortSignal, end: (code: number) => void) => void;
+}
+
+/** How often a joined worker asks for its next JWT. It learns then that the stack runs another build. */
+const renewMs = 30_000;
+
+export function membership(home: string, env: NodeJS.ProcessEnv = process.env): Membership {
+  const path = env[sessionVariable];
+  return path === undefined ? ofOwnStack(home) : ofSession(readSession(path));
+}
+
+function ofOwnStack(home: string): Membership {
+  const instance = instanceName(home);
+  return {
+    instance,
+    stackInstance: instance,
+    target: asWorker(stackFromEnv(), instance),
+    isKnownStore: (url) => servesStore(home, url),
+    build: { own: buildId(), ofStack: () => stackFromEnv().build },
+    // The check of the supervisor must survive the control process, so every process of the stack has it.
+    keep: (_nc, signal) => void keepStack(home, signal, (line) => console.log(line)),
+  };
+}
+
+function ofSession(session: JoinedSession): Membership {
+  const { instance, stackInstance, store } = session;
+  let { credential } = session;
+  return {
+    instance,
+    stackInstance,
+    target: { nats: { ...session.nats, credential: () => credential, inbox: inboxOf({ instance }) } },
+    // No fault of the run: another pool may serve its store.
+    isKnownStore: (url) => {
+      if (url === store) return true;
+      throw new UnfitError(
+        'OtherStore',
+        `expected a job of the store ${store}, which the pool ${session.pool} serves, got one of ${url}`,
+        {
+          hint: `petrel fleet token --pool ${session.pool} --store ${url} on the control machine`,
+        },
+      );
+    },
+    keep: (nc, signal, end) => {
+      const renew = async () => {
+        try {
+          const { jwt, build } = await askToJoin(nc, { ...session, asker: instance, key: publicNkey(credential.key) });
+          credential = { key: credential.key, jwt };
+          if (build !== session.build) end(rejoinCode);
+        } catch (error) {
+          console.error(`this machine's credential could not be renewed: ${errorToJson(error).message}`); // tried again
+        }
+      };
+      const timer = setInterval(() => void renew(), renewMs);
+      signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+    },
+  };
+}
