@@ -59,7 +59,7 @@ const { Worker } = await load('workers/worker.js');
 const instance = instanceName(process.env.PETREL_HOME);
 const nc = await connectNats(asWorker(stackFromEnv(), instance), name);
 const own = (message) => message.subject.endsWith('.' + instance + '.' + name);
-nc.subscribe('presence.>', { callback: (_, message) => own(message) && message.json().jobs.forEach((job) => console.log(job)) });
+nc.subscribe('presence.*.*.*', { callback: (_, message) => own(message) && message.json().jobs.forEach((job) => console.log(job)) });
 const timing = { ...timings.local, stallMs: Number(stallMs) };
 const end = () => process.exit(1);
 const identity = { instance, worker: name, incarnation: name };
