@@ -5,9 +5,6 @@ import { join } from 'node:path';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { Store } from '../../core/ports/store.ts';
-import { keys } from '../../core/records/keys.ts';
-import { recordFormat } from '../../core/records/schema.ts';
-import type { ResultRecord } from '../../core/records/schema.ts';
 import { timings } from '../../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../../core/wire/messages.ts';
 import { identityText } from '../../core/wire/worker-identity.ts';
@@ -17,14 +14,11 @@ import { Departures } from '../../infra/nats/departures.ts';
 import { Dispatcher } from '../../infra/nats/dispatcher.ts';
 import type { JobRequest } from '../../infra/nats/dispatcher.ts';
 import { listWorkers, PresenceBeacon } from '../../infra/nats/presence.ts';
-import { Puller } from '../../infra/nats/puller.ts';
 import { poll } from '../../infra/poll.ts';
 import { openStore } from '../../infra/store/open.ts';
-import { encodeRecord } from '../../infra/store/records.ts';
-import { proven } from '../../infra/store/result-proof.ts';
-import { Slots } from '../../workers/slots.ts';
 import { startCutProxy } from '../cut-proxy.ts';
 import type { CutProxy } from '../cut-proxy.ts';
+import { commitScores, rewardJob, rewardPuller } from '../reward-jobs.ts';
 import { startNats } from '../servers.ts';
 
 /** No job changes hands, and no entry expires, because of time: only because of what the server tells. */
@@ -89,35 +83,17 @@ async function machine(instance: string, worker: string, port: number): Promise<
   const inFlight = new Set<JobMessage>();
   let finish = () => {};
   const finished = new Promise<void>((resolve) => (finish = resolve));
-  let ticks = 0;
-  const puller = new Puller({
+  const puller = rewardPuller({
     nc: connection,
     timing,
     identity,
-    role: 'reward',
-    profile: 'any',
-    room: new Slots(4),
-    refuse: async () => undefined,
-    ticks: () => ++ticks,
-    onFailure: () => {},
-    onSuccess: () => {},
-    onTrouble: () => {},
     onClaimLost: ({ runId }) => lost.push(runId),
-    handle: async (message, _progress, { secret }) => {
+    handle: async (message, _progress, claim) => {
       began.push(message.runId);
       inFlight.add(message);
       beacon.tell();
       await finished;
-      const { runId, jobId, stage } = message;
-      const record: ResultRecord = {
-        format: recordFormat,
-        jobId,
-        stage,
-        output: { scores: instance, failed: 0 },
-        timings: { 'timing_s/reward': 1 },
-        writer: { process: instance, at: 'now' },
-      };
-      await store.create(keys.result(runId, jobId), encodeRecord(proven(record, identityText(identity), secret)));
+      await commitScores(store, message, { identity, claim, scores: instance });
       inFlight.delete(message);
     },
   });
@@ -150,20 +126,7 @@ async function machine(instance: string, worker: string, port: number): Promise<
 
 const direct = () => Number(new URL(server.nats.url).port);
 
-function job(runId = `run-${++jobs}`): JobRequest<'reward'> {
-  const input: JobRequest<'reward'>['input'] = {
-    trajectories: 't',
-    model: 'm',
-    dataset: 'd',
-    scorer: { type: 'builtin', revision: '1' },
-    settings: {},
-    timeoutMs: 1,
-    memoryMb: 1,
-    concurrency: 1,
-    deterministic: false,
-  };
-  return { stage: 'reward', runId, at: { term: 1, iteration: 1 }, store, profile: 'any', input };
-}
+const job = (runId = `run-${++jobs}`) => rewardJob(store, runId);
 
 const run = (request: JobRequest<'reward'>) => dispatcher.run(request, { signal: AbortSignal.timeout(120_000) });
 const listed = async () => (await listWorkers(nc)).map(({ instance, worker }) => `${instance}/${worker}`);

@@ -6,9 +6,6 @@ import type { NatsConnection } from '@nats-io/nats-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { PauseError, RetryableError, TerminalError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports/store.ts';
-import { keys } from '../../core/records/keys.ts';
-import { recordFormat } from '../../core/records/schema.ts';
-import type { ResultRecord } from '../../core/records/schema.ts';
 import {
   claimSubject,
   eventSubject,
@@ -25,16 +22,15 @@ import { connectNats } from '../../infra/nats/connection.ts';
 import { Dispatcher, jobIdOf } from '../../infra/nats/dispatcher.ts';
 import type { JobRequest, WaitOptions } from '../../infra/nats/dispatcher.ts';
 import { listWorkers, PresenceBeacon } from '../../infra/nats/presence.ts';
-import { Puller } from '../../infra/nats/puller.ts';
-import type { Claim, PullerPorts } from '../../infra/nats/puller.ts';
+import type { Puller } from '../../infra/nats/puller.ts';
+import type { PullerPorts } from '../../infra/nats/puller.ts';
 import { ensureStreams } from '../../infra/nats/streams.ts';
 import { openStore } from '../../infra/store/open.ts';
-import { encodeRecord } from '../../infra/store/records.ts';
-import { proven } from '../../infra/store/result-proof.ts';
 import { poll } from '../../infra/poll.ts';
 import { Slots } from '../../workers/slots.ts';
 import { Worker } from '../../workers/worker.ts';
 import type { WorkerPorts } from '../../workers/worker.ts';
+import { commitScores, rewardJob, rewardPuller } from '../reward-jobs.ts';
 import { startNats } from '../servers.ts';
 
 const timing: Timing = {
@@ -89,21 +85,7 @@ afterAll(async () => {
 const connectWorker = async (identity: WorkerIdentity) =>
   connectNats(await server.asWorker(identity, ['reward']), identityText(identity));
 
-/** A job whose input does not matter, because the worker of these tests is a function. */
-function job(settings: Record<string, unknown> = {}, runId = `dispatch-${++runs}`): JobRequest<'reward'> {
-  const input: JobRequest<'reward'>['input'] = {
-    trajectories: 't',
-    model: 'm',
-    dataset: 'd',
-    scorer: { type: 'builtin', revision: '1' },
-    settings,
-    timeoutMs: 1,
-    memoryMb: 1,
-    concurrency: 1,
-    deterministic: false,
-  };
-  return { stage: 'reward', runId, at: { term: 1, iteration: 1 }, store, profile: 'any', input };
-}
+const job = (settings: Record<string, unknown> = {}, runId = `dispatch-${++runs}`) => rewardJob(store, runId, settings);
 
 interface TestWorker {
   readonly puller: Puller;
@@ -122,26 +104,16 @@ async function work(
   const workerNc = await connectWorker(identity);
   const began: string[] = [];
   const aloneness: boolean[] = [];
-  let ticks = 0;
-  const puller = new Puller({
+  const puller = rewardPuller({
     nc: workerNc,
     timing,
     identity,
-    role: 'reward',
-    profile: 'any',
-    room: new Slots(4),
-    refuse: async () => undefined,
-    ticks: () => ++ticks,
-    onFailure: () => {},
-    onSuccess: () => {},
-    onTrouble: () => {},
-    onClaimLost: () => {},
     ...more,
     handle: async (message, _progress, claim) => {
       began.push(message.runId);
       aloneness.push(claim.alone);
       await handle(message);
-      await finish(message, identity, claim);
+      await commitScores(store, message, { identity, claim, scores: identity.worker });
     },
   });
   endings.push(() => {
@@ -150,22 +122,6 @@ async function work(
   });
   void puller.run();
   return { puller, began, aloneness };
-}
-
-async function finish(
-  { runId, jobId, stage }: Pick<JobMessage, 'runId' | 'jobId' | 'stage'>,
-  identity: WorkerIdentity,
-  { secret }: Claim,
-): Promise<void> {
-  const record: ResultRecord = {
-    format: recordFormat,
-    jobId,
-    stage,
-    output: { scores: identity.worker, failed: 0 },
-    timings: { 'timing_s/reward': 1 },
-    writer: { process: identity.worker, at: 'now' },
-  };
-  await store.create(keys.result(runId, jobId), encodeRecord(proven(record, identityText(identity), secret)));
 }
 
 const patient = (onProgress?: WaitOptions['onProgress']): WaitOptions => ({

@@ -9,9 +9,6 @@ import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Store } from '../../core/ports/store.ts';
-import { keys } from '../../core/records/keys.ts';
-import { recordFormat } from '../../core/records/schema.ts';
-import type { ResultRecord } from '../../core/records/schema.ts';
 import { declarationSubject } from '../../core/wire/declarations.ts';
 import { endedSamplesSubject, samplesTakenSubject } from '../../core/wire/ended-samples.ts';
 import { journalReadSubject, journalStream, journalSubject } from '../../core/wire/journal.ts';
@@ -41,12 +38,10 @@ import { Departures } from '../../infra/nats/departures.ts';
 import { Dispatcher, jobIdOf } from '../../infra/nats/dispatcher.ts';
 import type { JobRequest } from '../../infra/nats/dispatcher.ts';
 import { workerApiPrefix } from '../../infra/nats/exchange.ts';
-import { Puller } from '../../infra/nats/puller.ts';
 import { poll } from '../../infra/poll.ts';
 import { openStore } from '../../infra/store/open.ts';
-import { encodeRecord } from '../../infra/store/records.ts';
-import { proven, provenFailure } from '../../infra/store/result-proof.ts';
-import { Slots } from '../../workers/slots.ts';
+import { provenFailure } from '../../infra/store/result-proof.ts';
+import { commitScores, rewardJob, rewardPuller } from '../reward-jobs.ts';
 import { startNats } from '../servers.ts';
 
 const timing: Timing = { ...timings.local, watchdogMs: 500, progressMs: 100 };
@@ -112,24 +107,7 @@ async function isRefused(what: 'Publish' | 'Subscription', subject: string): Pro
   expect(await poll(() => logged.test(serverLog()), bounded), String(logged)).toBe(true);
 }
 
-const job = (): JobRequest<'reward'> => ({
-  stage: 'reward',
-  runId: `run-${++runs}`,
-  at: { term: 1, iteration: 1 },
-  store,
-  profile: 'any',
-  input: {
-    trajectories: 't',
-    model: 'm',
-    dataset: 'd',
-    scorer: { type: 'builtin', revision: '1' },
-    settings: {},
-    timeoutMs: 1,
-    memoryMb: 1,
-    concurrency: 1,
-    deterministic: false,
-  },
-});
+const job = () => rewardJob(store, `run-${++runs}`);
 const run = (request: JobRequest<'reward'>) => dispatcher.run(request, { signal: AbortSignal.timeout(120_000) });
 
 /** An honest worker on the victim's machine, which holds its jobs until `finish`. */
@@ -137,32 +115,14 @@ function honest() {
   const began: string[] = [];
   let finish = () => {};
   const finished = new Promise<void>((resolve) => (finish = resolve));
-  let ticks = 0;
-  const puller = new Puller({
+  const puller = rewardPuller({
     nc: victim,
     timing,
     identity: victimIdentity,
-    role: 'reward',
-    profile: 'any',
-    room: new Slots(4),
-    refuse: async () => undefined,
-    ticks: () => ++ticks,
-    onFailure: () => {},
-    onSuccess: () => {},
-    onTrouble: () => {},
-    onClaimLost: () => {},
-    handle: async ({ runId, jobId, stage }, _progress, { secret }) => {
-      began.push(runId);
+    handle: async (message, _progress, claim) => {
+      began.push(message.runId);
       await finished;
-      const record: ResultRecord = {
-        format: recordFormat,
-        jobId,
-        stage,
-        output: { scores: 'honest', failed: 0 },
-        timings: { 'timing_s/reward': 1 },
-        writer: { process: 'honest', at: 'now' },
-      };
-      await store.create(keys.result(runId, jobId), encodeRecord(proven(record, identityText(victimIdentity), secret)));
+      await commitScores(store, message, { identity: victimIdentity, claim, scores: 'honest' });
     },
   });
   const running = puller.run();
