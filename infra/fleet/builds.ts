@@ -1,6 +1,6 @@
 /**
- * A build of petrel in a store, for machines that have Node and nothing else: every file by its digest, and a list of them whose
- * digest names the build. Two builds share the files that are equal.
+ * A build of petrel in a store, for machines that join: every file by its digest, and a list of them whose digest names the
+ * build. Two builds share the files that are equal.
  */
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';

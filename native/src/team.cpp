@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kRowBlockFloats = 96 * 1024;  // A block of A that stays in the second cache
 constexpr int64_t kFp32Rows = 12;               // a multiple of the rows of every register tile
-constexpr int64_t kTileRows = 256;              // gemm_tiles.h cuts k by itself
+constexpr int64_t kTileRows = 256;              // kStripe of gemm_tiles.h, which cuts k by itself
 constexpr int64_t kStreamed = 1 << 20;          // floats of C that no cache keeps until they are read
 
 /** Rows of A, a multiple of `unit` and at most 20, that stay in the second cache. */

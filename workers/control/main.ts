@@ -92,7 +92,10 @@ if (stack.listen !== undefined && workersAccount !== undefined)
     stackName: stackName(petrelHome()),
     publishBuild: async (store) => {
       ownBuild ??= readBuild(packageRoot());
-      const build = await ownBuild;
+      const build = await ownBuild.catch((error: unknown) => {
+        ownBuild = undefined; // the next machine tries again
+        throw error;
+      });
       await publishBuild(await openServed(store), build);
       return build.digest;
     },

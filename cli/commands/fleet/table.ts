@@ -24,7 +24,7 @@ export const FLEET_COMMANDS: readonly CommandSpec[] = [
   },
   {
     name: 'worker',
-    doc: 'Join a stack of another machine, and work until Ctrl-C. Needs Node and the store, and nothing of set-up.',
+    doc: 'Join a stack of another machine, and work until Ctrl-C. Fetches the build of that stack from the store, so it needs no set-up.',
     group: 'This machine',
     options: [
       { flags: '--join <file>', doc: 'the file of petrel fleet token', required: true },
