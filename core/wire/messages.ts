@@ -77,7 +77,7 @@ export const jobEvent = z.discriminatedUnion('type', [
     v: version,
     type: z.literal('failed'),
     incarnation: z.string(),
-    /** Of the claim: who does not hold a job cannot make it fail (infra/store/result-proof.ts). */
+    /** Of the claim: a worker that does not hold the job cannot make it fail (infra/store/result-proof.ts). */
     proof: z.string(),
     kind: z.enum(['terminal', 'retryable', 'pause', 'preempted', 'unfit', 'unknown']),
     error: errorJson,

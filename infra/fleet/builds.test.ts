@@ -27,7 +27,7 @@ it('arrives as it was published, with the rights of its files', async () => {
   expect(readFileSync(join(place, 'dist/build-id'))).toEqual(readFileSync(join(packageRoot(), 'dist/build-id')));
 });
 
-it('is refused when the store has it not, or other bytes under its digest', async () => {
+it('is refused when it is missing in the store, or the store has other bytes under its digest', async () => {
   await expect(fetchBuild(store, '0'.repeat(64), join(folder, 'none'))).rejects.toMatchObject({
     code: 'NoBuild',
     message: expect.stringContaining(`builds/${'0'.repeat(64)}.json is missing`),

@@ -18,7 +18,7 @@ import { offered, takenFrom } from './exchange.ts';
 
 const account = z.object({ id: z.string(), jwt: z.string(), seed: z.string() });
 
-/** JWTs, public keys (`id`) and private keys (`seed`). Who has a seed can sign. */
+/** JWTs, public keys (`id`) and private keys (`seed`). A seed is enough to sign. */
 export const natsAuthority = z.object({
   operatorJwt: z.string(),
   /** Signs the accounts again when a user is revoked. */

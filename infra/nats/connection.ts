@@ -13,7 +13,7 @@ export interface NatsTarget {
   readonly url: string;
   /** Without it the server must accept everybody. A function is asked for each connection. */
   readonly credential?: NatsCredential | (() => NatsCredential) | undefined;
-  /** Of the system account, which tells of connections; only who owns the server has it. */
+  /** Of the system account, which tells of connections; only the owner of the server has it. */
   readonly system?: NatsCredential | undefined;
   /** Prefix of the subjects of answers; absent: the client's default. */
   readonly inbox?: string | undefined;

@@ -18,7 +18,7 @@ import { linkOf } from './link.ts';
 import { ensureConsumer, ensureStreams } from './streams.ts';
 
 const answerMs = 5_000;
-/** Pause after a request that nobody listened to. */
+/** Pause after a request for which no control process listened. */
 const againMs = 100;
 
 type Asked = DeclarationRequest extends infer R ? (R extends unknown ? Omit<R, 'v'> : never) : never;

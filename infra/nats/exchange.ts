@@ -42,7 +42,7 @@ export const workerApiPrefix = 'JS.petrel.API';
 const api = '$JS.API';
 const apiRequests = [
   { request: 'CONSUMER.INFO.*.*', local: 'CONSUMER.INFO.$1.$2', answers: 'Singleton' },
-  // A message, or the news that there is none.
+  // The answer is a message of the queue, or says that the queue is empty.
   { request: 'CONSUMER.MSG.NEXT.*.*', local: 'CONSUMER.MSG.NEXT.$1.$2', answers: 'Stream' },
 ] as const;
 

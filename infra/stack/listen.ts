@@ -38,7 +38,7 @@ export function parseListenAddress(text: string): ListenAddress {
   return { host, port: Number(number) };
 }
 
-/** The certificate for this host: the one that there is, unless it ends soon. */
+/** The certificate for this host: the kept one, or a new one when that is for another host or ends within 30 days. */
 export async function certificateFor(
   host: string,
   kept: ServerCertificate | undefined,

@@ -37,7 +37,7 @@ export function asWorker({ nats }: Pick<StackInfo, 'nats'>, instance: string): H
   return { nats: { url: nats.url, ca: nats.ca, credential: nats.workers, inbox: inboxOf({ instance }) } };
 }
 
-/** The workers of this machine may have any role: who owns the machine owns the stack. */
+/** The workers of this machine may have any role, because the owner of the machine owns the stack. */
 async function workersOf(account: { readonly seed: string }, instance: string): Promise<NatsSecrets['workers']> {
   const permissions = workerPermissions(instance, roles);
   return { instance, ...(await credentialOf(account, { name: instance, permissions })) };

@@ -269,7 +269,7 @@ export class Supervisor {
   }
 }
 
-/** Those of the last start; what is missing is made and kept. */
+/** The endpoints of the last start. Missing ones are made, and kept for the next start. */
 async function endpointsOf(home: string, { listen }: StackConfig): Promise<Endpoints> {
   const kept = readEndpoints(home);
   const { tls: before, ...ports } = kept ?? (await newPorts());

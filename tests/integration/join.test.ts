@@ -17,6 +17,7 @@ import { ensureStack } from '../../infra/stack/index.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import { runWords } from '../cli.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
+import type { StartedRun } from '../loop-under-test.ts';
 
 const loop = new LoopUnderTest();
 const bounded = { everyMs: 50, timeoutMs: 60_000 };
@@ -81,16 +82,21 @@ function isThere(group: number): boolean {
   }
 }
 
+/** The workers that did its rollout and reward jobs. */
+async function writersOf({ runId }: StartedRun): Promise<ReadonlySet<string>> {
+  const writers = new Set<string>();
+  for (const name of await loop.store.children(keys.results(runId))) {
+    const { record } = await needRecord(loop.store, keys.results(runId) + name, resultRecord);
+    if (record.stage === 'rollout' || record.stage === 'reward') writers.add(record.writer.process);
+  }
+  return writers;
+}
+
 it('fetches the build of the stack, works, and leaves when it is told to', async () => {
   const joined = machine(await token());
   const run = await loop.start({ trainer: { total_training_steps: 2 } });
   await loop.reaches(run, 'completed');
-  const writers = new Set<string>();
-  for (const name of await loop.store.children(keys.results(run.runId))) {
-    const { record } = await needRecord(loop.store, keys.results(run.runId) + name, resultRecord);
-    if (record.stage === 'rollout' || record.stage === 'reward') writers.add(record.writer.process);
-  }
-  expect([...writers]).toEqual([expect.stringMatching(/^lab-[0-9a-f]{12}\/w1$/)]);
+  expect([...(await writersOf(run))]).toEqual([expect.stringMatching(/^lab-[0-9a-f]{12}\/w1$/)]);
   expect(joined.said()).toMatch(/joined \S+ as lab-[0-9a-f]{12}, pool lab, build [0-9a-f]{12}/);
   expect((await status()).workers.map(({ instance, roles }) => [instance.split('-')[0], roles])).toContainEqual([
     'lab',
@@ -100,16 +106,17 @@ it('fetches the build of the stack, works, and leaves when it is told to', async
   expect(await joined.ended, joined.said()).toBe(0);
 });
 
-it('is noticed when it vanishes with all its processes, and another machine does its work', async () => {
+it('vanishes with all its processes, and another machine finishes the run', async () => {
   const file = await token();
   const first = machine(file);
-  await poll(() => first.said().includes('joined'), bounded);
-  const run = await loop.start({ trainer: { total_training_steps: 3 } });
+  expect(await poll(() => first.said().includes('joined'), bounded)).toBe(true);
+  const run = await loop.start({ trainer: { total_training_steps: 8 } });
   await loop.until(run, 'an iteration', async () => (await loop.iterations(run)).length > 0);
   await killed(first.process);
   const second = machine(file);
   await loop.reaches(run, 'completed');
-  expect(second.said()).toContain('joined');
+  const instanceOf = ({ said }: Machine) => /joined \S+ as (lab-[0-9a-f]{12})/.exec(said())?.[1];
+  expect(await writersOf(run)).toEqual(new Set([`${instanceOf(first)}/w1`, `${instanceOf(second)}/w1`]));
 });
 
 it.each<readonly [string, string, (file: JoinFile) => Promise<object>, RegExp]>([

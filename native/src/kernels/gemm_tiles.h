@@ -22,7 +22,7 @@ struct Place {
   int64_t ldc;
   int64_t rows;
   int columns;
-  bool stream = false;  // past the caches: nobody reads it soon
+  bool stream = false;  // past the caches: it is read only after the whole product
 };
 
 template <int T>
@@ -50,7 +50,7 @@ void storeTile(float* to, int64_t stride) {
   if constexpr (T == 3) TILE_STORE(3, to, stride);
 }
 
-/** Tile T becomes what is there. */
+/** Loads tile T from its place. */
 template <int T>
 void begin(const Place& p) {
   if (p.columns == kSide) return loadTile<T>(p.c, p.ldc * 4);
@@ -239,7 +239,7 @@ void gemmOnTiles(const GemmPairs& g) {
   }
   if (whole < g.pairs) allRows({g, whole, g.pairs - whole, g.accumulate || whole > 0, true});
   TILE_RELEASE();
-  if (g.stream) _mm_sfence();  // streamed rows must be seen by whoever takes up this work next
+  if (g.stream) _mm_sfence();  // so that the next thread that reads C sees the streamed rows
 }
 
 }  // namespace
