@@ -1,7 +1,10 @@
 /** The first term of a run. */
+import { damage } from '../core/damage.ts';
 import type { Digest } from '../core/ids.ts';
+import type { BlockHash } from '../core/ports/policy.ts';
 import { trainedComponents } from '../core/recipe/index.ts';
 import type { Recipe } from '../core/recipe/index.ts';
+import { blockHashOf, namedBlockHash, newBlockHash } from '../core/records/block-hash.ts';
 import { actorOf, someOf } from '../core/records/components.ts';
 import { keys } from '../core/records/keys.ts';
 import { anyProfile } from '../core/records/profile-ids.ts';
@@ -39,7 +42,10 @@ export async function openTerm(
   if (head !== undefined) return { term: head.term };
   const { log, recipe, inputs } = context;
   const { origin } = await log.run();
-  const engine = await commonCompute(ports, engineSettings(recipe));
+  const engine = {
+    ...(await commonCompute(ports, engineSettings(recipe))),
+    ...namedBlockHash(await blockHashFrom(ports, log, origin)),
+  };
   const openPart = async (part: Part, signal: AbortSignal, like?: NumericProfile): Promise<OpenOutput> => {
     const from = origin && (await startOf(ports, log, origin, part));
     const { output } = await recompute.run(
@@ -96,6 +102,15 @@ export async function openTerm(
 interface Opened extends Pick<OpenOutput, 'stateDigest' | 'components'> {
   /** Where the run is divided. */
   readonly parts?: readonly OpenOutput[];
+}
+
+/** That of the origin, whose state is verified by its digests; of a new run the newest. */
+async function blockHashFrom(ports: ActivityPorts, { store }: RunLog, origin: RunRecord['origin']): Promise<BlockHash> {
+  if (origin === undefined) return newBlockHash;
+  const { runId } = origin;
+  const head = await ports.openLog(store, runId).head();
+  if (head === undefined) throw damage('MissingRecord', keys.term(runId, 1), 'the origin of this fork has no term');
+  return blockHashOf(head.profile);
 }
 
 /** What a part of a fork starts from. */

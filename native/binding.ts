@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
+import type { BlockHash } from '../core/ports/policy.ts';
 import { InvalidInputError, TerminalError } from '../core/errors.ts';
 import { addonFile } from './addon-file.ts';
 
@@ -22,7 +23,14 @@ export interface NativeFunctions {
   trainerWrite(handle: NativeHandle, part: string, firstByte: number, bytes: Uint8Array): void;
   trainerZero(handle: NativeHandle, part: string): void;
   /** SHA-256 of blocks into digests; false, with nothing done, where the processor has no instructions for it. */
-  trainerDigests(handle: NativeHandle, part: string, block: number, blockBytes: number, digests: Uint8Array): boolean;
+  trainerDigests(
+    handle: NativeHandle,
+    part: string,
+    block: number,
+    blockBytes: number,
+    digests: Uint8Array,
+    hash: BlockHash,
+  ): boolean;
   trainerRefresh(handle: NativeHandle): void;
   trainerForward(
     handle: NativeHandle,

@@ -1,21 +1,57 @@
-import { expect, test } from 'vitest';
-import { stateParts } from '../core/ports/policy.ts';
-import { digestsBySoftware } from './block-digests.ts';
+import { createHash } from 'node:crypto';
+import { blake3 } from 'hash-wasm';
+import { describe, expect, test } from 'vitest';
+import { blockHashes, stateParts } from '../core/ports/policy.ts';
+import type { BlockHash } from '../core/ports/policy.ts';
+import { digestBytes, digestsBySoftware } from './block-digests.ts';
 import { decoder, trainerOf } from './testing/decoders.ts';
 
-/** Sizes around a block of SHA-256 (64 bytes) and the padding that needs a second one; the last block is often shorter. */
-const sizes = [64, 68, 100, 112, 116, 120, 124, 128, 132, 1024, 4096, 20_000, 1 << 20];
+/**
+ * Sizes around a block of SHA-256 (64 bytes) with the padding that needs a second one, around a chunk of BLAKE3 (1 KiB), around
+ * 8 and 16 chunks at a time, and around a subtree of 128; the last block of a part is often shorter.
+ */
+const sizes = [
+  ...[64, 68, 100, 112, 116, 120, 124, 128, 132, 1020, 1024, 1028, 2048, 2052, 3072, 4096, 7168, 8192, 8196, 16_384],
+  ...[16_388, 17_408, 20_000, 24_576, 31_744, 33_792, 65_536, 131_068, 131_072, 131_076, 132_096, 135_168, 1 << 20],
+];
 
-test.each([1, 2, 3])('digests of the blocks of a part are SHA-256, with %i threads', (threads) => {
-  for (const vocab of [31, 32, 33]) {
-    const trainer = trainerOf(decoder({ vocab }), threads, { threads });
-    trainer.write('m', trainer.read('weights').reverse());
-    for (const part of stateParts)
-      for (const blockBytes of sizes)
-        expect(
-          digestsBySoftware(trainer.read(part), blockBytes).compare(trainer.blockDigests(part, blockBytes)),
-          `${part}, vocab ${vocab}, blocks of ${blockBytes}`,
-        ).toBe(0);
-    trainer.close();
-  }
+const digestOf: Readonly<Record<BlockHash, (bytes: Uint8Array) => Promise<Buffer>>> = {
+  sha256: async (bytes) => createHash('sha256').update(bytes).digest(),
+  blake3: async (bytes) => Buffer.from(await blake3(bytes), 'hex'),
+};
+
+describe.each(blockHashes)('digests of the blocks of a part are %s', (hash) => {
+  test.each([1, 2, 3])('with %i threads', async (threads) => {
+    for (const vocab of [31, 32, 1033]) {
+      const trainer = trainerOf(decoder({ vocab, hidden: vocab > 1000 ? 64 : 16 }), threads, { threads });
+      trainer.write('m', trainer.read('weights').reverse());
+      for (const part of stateParts) {
+        const bytes = new Uint8Array(trainer.read(part).buffer);
+        for (const blockBytes of sizes) {
+          const found = Buffer.from(trainer.blockDigests(part, blockBytes, hash));
+          const blocks = Math.ceil(bytes.length / blockBytes);
+          // All of them of large blocks, some of small ones.
+          for (let block = 0; block < blocks; block += blocks < 50 ? 1 : 37) {
+            const expected = await digestOf[hash](bytes.subarray(block * blockBytes, (block + 1) * blockBytes));
+            expect(
+              found.subarray(block * digestBytes, (block + 1) * digestBytes).equals(expected),
+              `${part}, vocab ${vocab}, block ${block} of ${blockBytes} bytes`,
+            ).toBe(true);
+          }
+        }
+      }
+      trainer.close();
+    }
+  });
+});
+
+test('processors without instructions for SHA-256 get the same digests', () => {
+  const trainer = trainerOf(decoder({ vocab: 33 }), 1);
+  for (const blockBytes of sizes)
+    expect(
+      digestsBySoftware(trainer.read('weights'), blockBytes).compare(
+        trainer.blockDigests('weights', blockBytes, 'sha256'),
+      ),
+    ).toBe(0);
+  trainer.close();
 });

@@ -318,7 +318,7 @@ describe('the addon refuses', () => {
   );
   refused(
     'digests for another number of blocks',
-    () => call('trainerDigests', trainer(), 'v', 0, 64, new Uint8Array(33)),
+    () => call('trainerDigests', trainer(), 'v', 0, 64, new Uint8Array(33), 'blake3'),
     /^trainerDigests: digests must be of 32 values, got 33$/,
   );
   refused(

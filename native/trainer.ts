@@ -2,6 +2,7 @@ import type { DecoderSpec } from '../core/decoder-spec.ts';
 import type { PolicyOptions } from '../core/ports/engines.ts';
 import type {
   AdamW,
+  BlockHash,
   DifferentiableOutput,
   ForwardOptions,
   ForwardResult,
@@ -183,15 +184,15 @@ export class NativeTrainer {
   }
 
   /**
-   * SHA-256 [blocks][32] of each block of the weights or of a moment, on several threads where the processor has
-   * instructions for it. `blockBytes` is a multiple of 4. `onProgress` is called after every few blocks.
+   * Digests [blocks][32] of each block of the weights or of a moment, on several threads; SHA-256 only where the processor
+   * has instructions for it. `blockBytes` is a multiple of 4. `onProgress` is called after every few blocks.
    */
-  blockDigests(part: StatePart, blockBytes: number, onProgress?: () => void): Uint8Array {
+  blockDigests(part: StatePart, blockBytes: number, hash: BlockHash, onProgress?: () => void): Uint8Array {
     const values = blockBytes / Float32Array.BYTES_PER_ELEMENT;
     const digests = new Uint8Array(Math.ceil(this.elements / values) * digestBytes);
     for (let block = 0; block * digestBytes < digests.length; block += blocksAtOnce) {
       const into = digests.subarray(block * digestBytes, (block + blocksAtOnce) * digestBytes);
-      if (!native().trainerDigests(this.#handle, part, block, blockBytes, into)) {
+      if (!native().trainerDigests(this.#handle, part, block, blockBytes, into, hash)) {
         const count = Math.min(blocksAtOnce * values, this.elements - block * values);
         into.set(digestsBySoftware(this.read(part, block * values, new Float32Array(count)), blockBytes));
       }

@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { newBlockHash } from '../core/records/block-hash.ts';
 import { keys } from '../core/records/keys.ts';
 import type { ShardInfo } from '../core/records/schema.ts';
 import type { PolicyEngine, StateSource } from '../core/ports/policy.ts';
@@ -92,7 +93,7 @@ function published(store: Store, shards: readonly ShardInfo[]): StateSource {
 
 /** Digest of the weights, and eight greedy tokens. */
 async function answerOf(engine: PolicyEngine): Promise<{ readonly digest: string; readonly tokens: number[] }> {
-  const digest = await rootOf(engine, 'weights');
+  const digest = await rootOf(engine, 'weights', newBlockHash);
   const sampler = await nativeEngines.sampler(engine, { maxSeqs: 1, maxModelLen: 32 }, 0);
   await sampler.submit({
     prompt: Int32Array.of(11, 22, 33),

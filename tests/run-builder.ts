@@ -109,7 +109,7 @@ export async function buildRun(store: Store, options: BuiltRunOptions = {}): Pro
     if (evaluations.includes(k)) await run.evaluate(k);
     if (checkpoints.includes(k))
       await saveCheckpoint({ store, runId, term: 1, iteration: k }, stateDigests(builtState(k)).stateDigest, {
-        actor: { ...builtState(k), parameters, digests: stateDigests(builtState(k)) },
+        actor: { ...builtState(k), parameters, digests: stateDigests(builtState(k)), blockHash: 'sha256' },
       });
   }
   const state: RunState = done >= iterations ? 'completed' : 'running';

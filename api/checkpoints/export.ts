@@ -5,6 +5,8 @@ import { actorOf, mainName } from '../../core/records/components.ts';
 import type { CheckpointManifest } from '../../core/records/schema.ts';
 import { bestCheckpoint } from '../../infra/store/best-checkpoint.ts';
 import { streamBlob } from '../../infra/store/blobs.ts';
+import { blockHashOf } from '../../core/records/block-hash.ts';
+import { blockHasher } from '../../infra/store/block-hasher.ts';
 import { treeDigest } from '../../infra/store/digest.ts';
 import { modelFolder } from '../../infra/store/model-facts.ts';
 import { pinPosition } from '../../infra/store/retention-log.ts';
@@ -102,7 +104,7 @@ async function weightsOf(manifest: CheckpointManifest, { store, runId }: RunLog)
       part === 'weights' ? filling(flat.subarray(start, end)) : () => {},
     );
   }
-  const digest = treeDigest(flat);
+  const digest = treeDigest(flat, await blockHasher(blockHashOf(actor)));
   if (digest !== actor.weightsDigest) throw damagedCheckpoint(manifest, `its weights hash to ${digest}`);
   let offset = 0;
   return actor.parameters.map(({ name, shape }) => {

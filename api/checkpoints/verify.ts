@@ -7,9 +7,11 @@ import { findHole } from '../../infra/store/log-holes.ts';
 import { errorToJson } from '../../core/errors.ts';
 import { stateParts } from '../../core/ports/policy.ts';
 import type { StatePart } from '../../core/ports/policy.ts';
+import { blockHashOf } from '../../core/records/block-hash.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
 import type { CheckpointManifest, ComponentCheckpoint, ShardInfo } from '../../core/records/schema.ts';
 import { getBlob, streamBlob } from '../../infra/store/blobs.ts';
+import { blockHasher } from '../../infra/store/block-hasher.ts';
 import { runStateOf, stateDigestsOf, TreeDigest } from '../../infra/store/digest.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
@@ -104,7 +106,7 @@ async function rootOf(
   const shards = component.shards
     .filter((shard) => startOf(shard) !== undefined)
     .sort((a, b) => (startOf(a) ?? 0) - (startOf(b) ?? 0));
-  const tree = new TreeDigest(elements * 4);
+  const tree = new TreeDigest(elements * 4, await blockHasher(blockHashOf(component)));
   let next = 0;
   for (const shard of shards) {
     await readShard(shard, streamBlob(log.store, log.runId, shard.blob), (piece) => {

@@ -273,12 +273,14 @@ const shard = object({ blob: digest, bytes: count, tensors: list(object({ name: 
 export type Shard = Of<typeof shard>;
 
 const checkpointFields = { runId: text, term: positive, iteration: count, stateDigest: digest };
+/** Of the blocks in the digests. Absent: SHA-256. */
+const blockHash = optional(oneOf('blake3'));
 const parts = {
   weightsDigest: digest,
   shards: list(shard),
   parameters: list(object({ name: text, shape: list(count) })),
 };
-const component = object({ ...parts, stateDigest: digest, steps: count });
+const component = object({ ...parts, blockHash, stateDigest: digest, steps: count });
 export type CheckpointComponent = Of<typeof component>;
 const checkpoint1 = object({ ...checkpointFields, ...parts, state: object({ steps: count }) });
 const checkpoint2 = object({ ...checkpointFields, components: named(component) });
@@ -288,17 +290,22 @@ export const checkpointShape = inFormats(
   checkpoint1,
   ({ weightsDigest, shards, parameters, state, ...checkpoint }): Checkpoint => {
     const { stateDigest } = checkpoint;
-    const actor = { stateDigest, weightsDigest, shards, parameters, steps: state.steps };
+    const actor = { stateDigest, weightsDigest, blockHash: undefined, shards, parameters, steps: state.steps };
     return { ...checkpoint, components: { actor } };
   },
   checkpoint2,
 );
 
 const publication = { weightsDigest: digest, shards: list(shard) };
-const weights2 = object({ ...publication, component: text, dtypes: named(oneOf('F32')) });
+const weights2 = object({ ...publication, blockHash, component: text, dtypes: named(oneOf('F32')) });
 export const weightsShape = inFormats(
   object({ ...publication, dtype: oneOf('F32') }),
-  ({ dtype, ...weights }): Of<typeof weights2> => ({ ...weights, component: 'actor', dtypes: { weights: dtype } }),
+  ({ dtype, ...weights }): Of<typeof weights2> => ({
+    ...weights,
+    blockHash: undefined,
+    component: 'actor',
+    dtypes: { weights: dtype },
+  }),
   weights2,
 );
 

@@ -3,7 +3,6 @@
  * shards have the digests of the manifest.
  */
 import { createHash } from 'node:crypto';
-import type { Hash } from 'node:crypto';
 import { canonicalText } from './canonical.ts';
 import { equalComponents, mapped, runState } from './components.ts';
 import type { Components } from './components.ts';
@@ -13,6 +12,8 @@ import { checkpointOutputShape, checkpointShape, resultShape, weightsShape } fro
 import type { CheckpointComponent, Shard } from './records.ts';
 import type { Retention } from './retention.ts';
 import { headerOf, readTensors } from './tensors.ts';
+import { blockHasher, Tree } from './tree.ts';
+import type { BlockHash } from './tree.ts';
 
 /** What the log committed at each position. */
 export interface Committed {
@@ -118,7 +119,7 @@ async function checkCheckpoint(
   for (const [name, component] of Object.entries(manifest.components)) {
     const elements = component.parameters.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
     const roots: Record<string, string | undefined> = {};
-    for (const part of parts) roots[part] = await checkPart(objects, key, part, component.shards, elements, deep);
+    for (const part of parts) roots[part] = await checkPart(objects, key, part, component, elements, deep);
     if (deep) checkRoots(objects, key, name, component, roots);
   }
   return faults.all.length === before;
@@ -147,7 +148,7 @@ async function checkWeights(objects: Objects, digest: string, key: string, deep:
   const { faults } = objects;
   faults.equal(key, 'weightsDigest', digest, found.record.weightsDigest);
   const elements = Math.max(0, ...found.record.shards.flatMap(({ tensors }) => tensors.map(({ end }) => end)));
-  const root = await checkPart(objects, key, 'weights', found.record.shards, elements, deep);
+  const root = await checkPart(objects, key, 'weights', found.record, elements, deep);
   if (root !== undefined) faults.equal(key, 'digest of its shards', digest, root);
 }
 
@@ -159,7 +160,7 @@ async function checkPart(
   objects: Objects,
   key: string,
   part: string,
-  shards: readonly Shard[],
+  { shards, blockHash }: { readonly shards: readonly Shard[]; readonly blockHash?: BlockHash | undefined },
   elements: number,
   deep: boolean,
 ): Promise<string | undefined> {
@@ -168,7 +169,7 @@ async function checkPart(
       shard.tensors.filter(({ name }) => name === part).map(({ start, end }) => ({ shard, start, end })),
     )
     .sort((a, b) => a.start - b.start);
-  const tree = new Tree(elements * 4);
+  const tree = new Tree(elements * 4, await blockHasher(blockHash));
   let next = 0;
   let whole = true;
   for (const { shard, start, end } of pieces) {
@@ -235,44 +236,4 @@ async function digestAndFeed(
     tree.add(piece.subarray(Math.max(0, begin - at), Math.max(0, Math.min(piece.byteLength, end - at))));
   }
   return hash.digest('hex');
-}
-
-const blockBytes = 8 * 1024 * 1024;
-
-/** SHA-256 over the length and the digests of blocks of 8 MiB: core/records/FORMAT.md, "Digests of a state". */
-class Tree {
-  readonly #bytes: number;
-  readonly #root: Hash;
-  #block = createHash('sha256');
-  #seen = 0;
-
-  constructor(bytes: number) {
-    this.#bytes = bytes;
-    this.#root = createHash('sha256').update(`petrel tree 1 ${bytes}\n`);
-  }
-
-  add(bytes: Uint8Array): void {
-    for (let at = 0; at < bytes.byteLength; ) {
-      const room = blockBytes - (this.#seen % blockBytes);
-      const piece = bytes.subarray(at, at + room);
-      this.#block.update(piece);
-      this.#seen += piece.byteLength;
-      at += piece.byteLength;
-      if (this.#seen % blockBytes === 0) this.#close();
-    }
-  }
-
-  get complete(): boolean {
-    return this.#seen === this.#bytes;
-  }
-
-  root(): string {
-    if (this.#seen % blockBytes !== 0) this.#close();
-    return this.#root.digest('hex');
-  }
-
-  #close(): void {
-    this.#root.update(this.#block.digest());
-    this.#block = createHash('sha256');
-  }
 }

@@ -146,6 +146,10 @@ export type StateSource =
       readonly steps: number;
     };
 
+/** Hash of the blocks in a state's digest. Of 32 bytes. */
+export const blockHashes = ['sha256', 'blake3'] as const;
+export type BlockHash = (typeof blockHashes)[number];
+
 /**
  * A model that scores tokens and, when trainable, learns. Its weights and moments are its own: they come in by `load`
  * and go out by `read`. A call rejects with RetryableError `EngineExited` when the engine ends before it answers. One
@@ -176,8 +180,8 @@ export interface PolicyEngine {
   /** Clips, updates, zeroes the gradients, refreshes compute copies. Non-finite norm: zeroes the gradients only. */
   step(adamw: AdamW): Promise<StepResult>;
   zeroGrads(): Promise<void>;
-  /** SHA-256 [blocks][32] of each block of a part, by the engine's own threads. The last block may be shorter. */
-  blockDigests(part: StatePart, blockBytes: number, call?: Call): Promise<Uint8Array>;
+  /** Digests [blocks][32] of each block of a part, by the engine's own threads. The last block may be shorter. */
+  blockDigests(part: StatePart, blockBytes: number, hash: BlockHash, call?: Call): Promise<Uint8Array>;
   /** Copies a part's elements from `start` on into `into`. */
   read(part: StatePart, start: number, into: Float32Array): Promise<void>;
   close(): Promise<void>;

@@ -147,6 +147,9 @@ export const revisionRecord = z.object({
 });
 export type RevisionRecord = z.infer<typeof revisionRecord>;
 
+/** Of the 8 MiB blocks in the digests of a state: block-hash.ts. */
+const blockHash = z.literal('blake3').optional();
+
 /** What a machine must have to reproduce the same bits. */
 export const numericProfile = z.object({
   /**
@@ -161,6 +164,7 @@ export const numericProfile = z.object({
   engine: z.string(),
   /** Tokens of the largest micro-batch, on which the order of sums over tokens depends. */
   maxTokensPerMicroBatch: z.int().positive(),
+  blockHash,
 });
 export type NumericProfile = z.infer<typeof numericProfile>;
 
@@ -445,6 +449,7 @@ export type ShardInfo = z.infer<typeof shardInfo>;
 
 /** A component's part of a checkpoint. */
 export const componentCheckpoint = componentState.extend({
+  blockHash,
   /** Optimiser steps that were taken. */
   steps: count,
   /** Shards of each part of its state: fp32 weights, first and second moments. */
@@ -474,6 +479,7 @@ export const weightsManifest = z.preprocess(
     format: z.literal(recordFormat),
     component: componentName,
     weightsDigest: digest,
+    blockHash,
     /** Type of the values of each tensor in the shards. */
     dtypes: z.record(z.string(), z.enum(['F32'])),
     shards: z.array(shardInfo),

@@ -28,6 +28,7 @@ const engine = z.object({
   compute: z.enum(['auto', 'fp32', 'bf16']),
   deterministic: z.boolean(),
   maxTokensPerMicroBatch: some,
+  blockHash: numericProfile.shape.blockHash,
 });
 
 const sampling = z.object({

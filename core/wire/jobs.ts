@@ -18,6 +18,7 @@ import type {
   RunInputs,
   UpdateRecord,
 } from '../records/schema.ts';
+import type { NamesBlockHash } from '../records/block-hash.ts';
 import type { Components } from '../records/components.ts';
 import type { EndpointSettings } from '../endpoint.ts';
 import type { Digest } from '../ids.ts';
@@ -36,7 +37,7 @@ export interface Recomputable {
 }
 
 /** The engine that a run needs. Part of every job that uses weights. */
-export interface EngineSettings {
+export interface EngineSettings extends NamesBlockHash {
   readonly compute: 'auto' | 'fp32' | 'bf16';
   readonly deterministic: boolean;
   readonly maxTokensPerMicroBatch: number;

@@ -1,11 +1,14 @@
-/** SHA-256 of bytes, of streams, and of large states as a tree over fixed blocks. */
+/** SHA-256 of bytes, of streams, and digests of large states as a tree over fixed blocks. */
 import { createHash } from 'node:crypto';
 import type { Hash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { canonicalJson } from '../../core/canonical.ts';
 import type { Digest } from '../../core/ids.ts';
+import type { BlockHash } from '../../core/ports/policy.ts';
 import { mapComponents } from '../../core/records/components.ts';
 import type { Components } from '../../core/records/components.ts';
+import { sha256Hasher } from './block-hasher.ts';
+import type { BlockHasher } from './block-hasher.ts';
 
 /** Leaves of the tree: 8 MiB of the canonical layout each. */
 export const blockBytes = 8 * 1024 * 1024;
@@ -45,9 +48,9 @@ export function digestOf(value: unknown): Digest {
   return sha256(canonicalJson(value));
 }
 
-/** Root of a flat fp32 array: SHA-256 over the byte length and the digests of its 8 MiB blocks. */
-export function treeDigest(flat: Float32Array): Digest {
-  const tree = new TreeDigest(flat.byteLength);
+/** Root of a flat fp32 array: SHA-256 over its byte length and the digests of its 8 MiB blocks. */
+export function treeDigest(flat: Float32Array, hasher: BlockHasher = sha256Hasher()): Digest {
+  const tree = new TreeDigest(flat.byteLength, hasher);
   const values = blockBytes / Float32Array.BYTES_PER_ELEMENT; // as bytes, a large array would not fit into a Uint8Array
   for (let at = 0; at < flat.length; at += values) tree.add(flat.subarray(at, at + values));
   return tree.root();
@@ -57,13 +60,15 @@ export function treeDigest(flat: Float32Array): Digest {
 export class TreeDigest {
   readonly #root: Hash;
   readonly #bytes: number;
-  #block = createHash('sha256');
+  readonly #block: BlockHasher;
   #inBlock = 0;
   #seen = 0;
 
-  constructor(bytes: number) {
+  /** The hasher is this tree's own until `root` is called. */
+  constructor(bytes: number, hasher: BlockHasher) {
     this.#bytes = bytes;
-    this.#root = createHash('sha256').update(treeHeader(bytes));
+    this.#block = hasher;
+    this.#root = createHash('sha256').update(treeHeader(bytes, hasher.hash));
   }
 
   /** Adds values, or their bytes cut at any place. */
@@ -88,17 +93,17 @@ export class TreeDigest {
 
   #endBlock(): void {
     this.#root.update(this.#block.digest());
-    this.#block = createHash('sha256');
     this.#inBlock = 0;
   }
 }
 
 /** Root of an array of so many bytes from the digests of its blocks, one after the other. */
-export function treeRoot(bytes: number, leaves: Uint8Array): Digest {
-  return createHash('sha256').update(treeHeader(bytes)).update(leaves).digest('hex');
+export function treeRoot(bytes: number, leaves: Uint8Array, hash: BlockHash): Digest {
+  return createHash('sha256').update(treeHeader(bytes, hash)).update(leaves).digest('hex');
 }
 
-const treeHeader = (bytes: number): string => `petrel tree 1 ${bytes}\n`;
+/** Format 1 has blocks by SHA-256, format 2 by BLAKE3. */
+const treeHeader = (bytes: number, hash: BlockHash): string => `petrel tree ${hash === 'sha256' ? 1 : 2} ${bytes}\n`;
 
 /** The parts of a trainer's state that decide its digest. */
 export interface StateParts {

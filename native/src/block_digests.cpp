@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "crew.h"
+#include "kernels.h"
 #include "kernels_sha.h"
 
 namespace petrel {
@@ -17,7 +18,9 @@ bool hasSha() {
   return has;
 }
 
-void blockDigests(const uint8_t* data, int64_t bytes, int64_t block, uint8_t* digests) {
+namespace {
+
+void sha256Digests(const uint8_t* data, int64_t bytes, int64_t block, uint8_t* digests) {
   const int64_t blocks = (bytes + block - 1) / block, items = (blocks + kShaAtOnce - 1) / kShaAtOnce;
   shareOut(items, 1, [&](int64_t item, int) {
     for (int64_t i = item * kShaAtOnce; i < std::min(blocks, (item + 1) * kShaAtOnce);) {
@@ -27,6 +30,16 @@ void blockDigests(const uint8_t* data, int64_t bytes, int64_t block, uint8_t* di
       sha::hash(messages, pair ? kShaAtOnce : 1, length, digests + i * kDigestBytes);
       i += pair ? kShaAtOnce : 1;
     }
+  });
+}
+
+}  // namespace
+
+void blockDigests(BlockHash hash, const uint8_t* data, int64_t bytes, int64_t block, uint8_t* digests) {
+  if (hash == BlockHash::sha256) return sha256Digests(data, bytes, block, digests);
+  const Kernels& k = kernels();
+  shareOut((bytes + block - 1) / block, 1, [&](int64_t i, int) {
+    k.blake3(data + i * block, std::min(block, bytes - i * block), digests + i * kDigestBytes);
   });
 }
 

@@ -119,6 +119,9 @@ struct Kernels {
   double (*sumSquares)(const float* g, int64_t n);
   /** One AdamW update; sets g to 0. */
   void (*adamw)(float* p, float* g, float* m, float* v, int64_t n, const AdamScalars& s);
+
+  /** digest[32]: BLAKE3 of a message. */
+  void (*blake3)(const uint8_t* message, int64_t bytes, uint8_t* digest);
 };
 
 /** The table of the path in use. */

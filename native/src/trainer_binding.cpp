@@ -117,9 +117,16 @@ void zeroPart(const Napi::CallbackInfo& info) {
   std::memset(part.data, 0, size_t(part.bytes));
 }
 
+BlockHash hashOf(const Argument& argument) {
+  const std::string name = textOf(argument);
+  if (name == "sha256") return BlockHash::sha256;
+  if (name == "blake3") return BlockHash::blake3;
+  refuseRange(argument, "sha256 or blake3", name.substr(0, 40));
+}
+
 /**
- * (handle, part, first block, blockBytes, digests: Uint8Array [blocks][32]) → false, with nothing done, where the processor
- * has no instructions for SHA-256.
+ * (handle, part, first block, blockBytes, digests: Uint8Array [blocks][32], hash: 'sha256' or 'blake3') → false, with nothing
+ * done, where the processor has no instructions for SHA-256.
  */
 Napi::Value digestPart(const Napi::CallbackInfo& info) {
   const auto t = trainerAt(info);
@@ -130,10 +137,11 @@ Napi::Value digestPart(const Napi::CallbackInfo& info) {
   const View<uint8_t> digests = bytesOf(into);
   const int64_t blocks = int64_t(digests.length) / kDigestBytes;
   ofLength(into, digests, size_t(std::min(blocks, all - first) * kDigestBytes));
-  if (!hasSha()) return Napi::Boolean::New(info.Env(), false);
+  const BlockHash hash = hashOf({info, 5, "hash"});
+  if (hash == BlockHash::sha256 && !hasSha()) return Napi::Boolean::New(info.Env(), false);
   useThreads(t->model->options.threads);
   const int64_t from = first * block, bytes = std::min(blocks * block, part.bytes - from);
-  blockDigests(part.data + from, bytes, block, digests.data);
+  blockDigests(hash, part.data + from, bytes, block, digests.data);
   return Napi::Boolean::New(info.Env(), true);
 }
 

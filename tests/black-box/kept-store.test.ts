@@ -97,6 +97,11 @@ describe('the store of 5ad3543', () => {
       expect(store.states('grpo-again')).toEqual(store.states('grpo-fork'));
     });
 
+    it('its runs and their forks keep their hash of blocks in every term', () => {
+      for (const name of [...names, 'grpo-again'])
+        expect(new Set(store.blockHashes(name))).toEqual(new Set([undefined]));
+    });
+
     it.each(['grpo-redone', 'grpo-trimmed', 'plain-completed', 'sft-completed'])(
       '%s is resumed with more iterations',
       async (name) => {

@@ -46,6 +46,18 @@ export class KeptStore {
     return states;
   }
 
+  /** The hash of the blocks in the run's digests, as each of its terms names it. */
+  blockHashes(name: string): unknown[] {
+    const terms = join(this.run(name), 'terms');
+    return numbers(terms).map((term) => {
+      const { profile, components } = recordOf(join(terms, `${term}/term.json`)) as {
+        readonly profile?: { readonly blockHash?: unknown };
+        readonly components?: { readonly actor: { readonly profile: { readonly blockHash?: unknown } } };
+      };
+      return (components?.actor.profile ?? profile)?.blockHash;
+    });
+  }
+
   /** The output of `petrel status` about a run. */
   async status(name: string): Promise<Record<string, unknown>> {
     const answer = await this.#user.petrel('status', name, '--json');

@@ -2,7 +2,7 @@
 import type { ByteSink } from '../../core/byte-sink.ts';
 import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import { thrownToJson } from '../../core/errors.ts';
-import type { EngineOptions, PolicyEngine, StatePart, StatePiece } from '../../core/ports/policy.ts';
+import type { BlockHash, EngineOptions, PolicyEngine, StatePart, StatePiece } from '../../core/ports/policy.ts';
 import type { Sampler } from '../../core/ports/sampler.ts';
 import type { SamplerRoom } from '../../core/ports/engines.ts';
 import { nativeEngines } from '../../workers/engine/native-engines.ts';
@@ -57,8 +57,8 @@ const child: Record<string, (...args: never[]) => Promise<unknown>> = {
     endLoad();
     await loaded;
   },
-  async blockDigests(part: StatePart, blockBytes: number) {
-    return opened().blockDigests(part, blockBytes, { tick });
+  async blockDigests(part: StatePart, blockBytes: number, hash: BlockHash) {
+    return opened().blockDigests(part, blockBytes, hash, { tick });
   },
   async read(part: StatePart, start: number, length: number) {
     const into = new Float32Array(length);

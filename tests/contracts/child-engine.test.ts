@@ -31,7 +31,7 @@ describe('an engine that is killed in mid-call', () => {
   it.each([
     ['forward', (engine: PolicyEngine) => engine.forward(long, { temperature: 1, wants: ['logProbs'], keep: false })],
     ['an update', (engine: PolicyEngine) => learn(engine, long)],
-    ['digests', (engine: PolicyEngine) => engine.blockDigests('weights', 64)],
+    ['digests', (engine: PolicyEngine) => engine.blockDigests('weights', 64, 'blake3')],
     ['a load', (engine: PolicyEngine) => engine.load(randomState(engine, 2))],
   ])('rejects %s and every later call, and says that it has exited', async (_, call) => {
     const [{ engine, child }, other] = [await start(), await start()];

@@ -16,6 +16,7 @@ import type {
   PackedBatch,
   ParameterInfo,
   PolicyEngine,
+  BlockHash,
   StatePart,
   StateSource,
   StepResult,
@@ -181,8 +182,8 @@ class ChildPolicy implements PolicyEngine {
     return this.link.call('policy', 'zeroGrads', []);
   }
 
-  blockDigests(part: StatePart, blockBytes: number, call?: Call): Promise<Uint8Array> {
-    return this.link.call('child', 'blockDigests', [part, blockBytes], call);
+  blockDigests(part: StatePart, blockBytes: number, hash: BlockHash, call?: Call): Promise<Uint8Array> {
+    return this.link.call('child', 'blockDigests', [part, blockBytes, hash], call);
   }
 
   async read(part: StatePart, start: number, into: Float32Array): Promise<void> {

@@ -1,11 +1,11 @@
 /** The contract of every engine. Each engine's test calls this with what creates it. */
-import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { at } from '../../core/at.ts';
 import type { Engines } from '../../core/ports/engines.ts';
-import { stateParts } from '../../core/ports/policy.ts';
+import { blockHashes, stateParts } from '../../core/ports/policy.ts';
 import type { AdamW, PackedBatch, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
+import { blockHasher } from '../../infra/store/block-hasher.ts';
 import type { GenerateRequest, Sampler } from '../../core/ports/sampler.ts';
 import { batchOf, decoder, randomOf } from '../../native/testing/decoders.ts';
 
@@ -94,20 +94,19 @@ export function engineContract(name: string, engines: Engines): void {
       });
     });
 
-    it('digests the blocks of what it reads, and shows progress', async () => {
+    it.each(blockHashes)('digests the blocks of what it reads by %s, and shows progress', async (hash) => {
       const engine = await policy(2);
+      const hasher = await blockHasher(hash);
       const blockBytes = 1000;
       let ticks = 0;
       for (const part of stateParts) {
-        const digests = await engine.blockDigests(part, blockBytes, { tick: () => ticks++ });
+        const digests = await engine.blockDigests(part, blockBytes, hash, { tick: () => ticks++ });
         const bytes = new Uint8Array((await partOf(engine, part)).buffer);
         const expected = [];
-        for (let from = 0; from < bytes.length; from += blockBytes)
-          expected.push(
-            ...createHash('sha256')
-              .update(bytes.subarray(from, from + blockBytes))
-              .digest(),
-          );
+        for (let from = 0; from < bytes.length; from += blockBytes) {
+          hasher.update(bytes.subarray(from, from + blockBytes));
+          expected.push(...hasher.digest());
+        }
         expect([...digests]).toEqual(expected);
       }
       expect(ticks).toBeGreaterThanOrEqual(stateParts.length);

@@ -57,7 +57,7 @@ function digestsOf({ trainer }: NativePolicy): StateDigests {
   return stateDigests({ weights, m, v, steps: trainer.steps });
 }
 
-const stateOf = (policy: NativePolicy) => ({ engines: { actor: policy } });
+const stateOf = (policy: NativePolicy) => ({ engines: { actor: policy }, blockHash: 'sha256' }) as const;
 const runDigests = (digests: StateDigests) => ({ ...digests, components: { actor: digests } });
 
 describe('a checkpoint written beside training', () => {

@@ -7,7 +7,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { thrownFromJson } from '../../core/errors.ts';
 import type { ThrownJson } from '../../core/errors.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
-import type { ParameterInfo, PolicyEngine } from '../../core/ports/policy.ts';
+import type { BlockHash, ParameterInfo, PolicyEngine } from '../../core/ports/policy.ts';
 import { componentOf } from '../../core/records/components.ts';
 import type { Components } from '../../core/records/components.ts';
 import type { CheckpointOutput } from '../../core/wire/jobs.ts';
@@ -37,6 +37,7 @@ export interface CopiedComponent {
   readonly steps: number;
   readonly parameters: readonly ParameterInfo[];
   readonly digests: StateDigests;
+  readonly blockHash: BlockHash;
 }
 
 export interface WriterThreadData {
@@ -99,7 +100,7 @@ export class CheckpointWriter {
   /** Resolves when the state is copied, so the caller may change it then; `written` resolves when the copy is stored. */
   async write(
     place: WriteJob['place'],
-    { engines }: Pick<RunState, 'engines'>,
+    { engines, blockHash }: Pick<RunState, 'engines' | 'blockHash'>,
     { stateDigest, components: digests }: RunDigests,
   ): Promise<{ readonly written: Promise<Written> }> {
     const thread = this.#running();
@@ -108,7 +109,7 @@ export class CheckpointWriter {
     for (const [name, engine] of Object.entries(engines)) {
       const { steps, parameters } = engine;
       const room = await this.#copiesOf(name).copy(engine);
-      components[name] = { room, steps, parameters, digests: componentOf(digests, name) };
+      components[name] = { room, steps, parameters, digests: componentOf(digests, name), blockHash };
     }
     return { written: this.#written(thread, { id: this.#nextId++, place, stateDigest, components }) };
   }

@@ -33,7 +33,7 @@ describe('a checkpoint', () => {
             const own = name === 'actor' ? steps : steps + 1;
             const state = { weights, m: weights.map((one) => one / 3), v: weights.map((one) => one * 2), steps: own };
             const parameters = [{ name: 'w', shape: [weights.length], offset: 0, size: weights.length }];
-            return { ...state, parameters, digests: stateDigests(state) };
+            return { ...state, parameters, digests: stateDigests(state), blockHash: 'sha256' as const };
           });
           const stateDigest = runStateOf(mapComponents(components, ({ digests }) => digests));
           for (const elements of cuts) {

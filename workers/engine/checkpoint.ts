@@ -3,7 +3,8 @@ import type { ByteSink } from '../../core/byte-sink.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { stateParts } from '../../core/ports/policy.ts';
-import type { ParameterInfo, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
+import type { BlockHash, ParameterInfo, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
+import { namedBlockHash } from '../../core/records/block-hash.ts';
 import type { Components } from '../../core/records/components.ts';
 import { recordFormat } from '../../core/records/schema.ts';
 import type { CheckpointManifest, ComponentCheckpoint, ShardInfo } from '../../core/records/schema.ts';
@@ -18,6 +19,7 @@ import { damagedCheckpoint, defaultShardBytes, encodeShard, readShard } from '..
 export interface Snapshot extends StateParts {
   readonly parameters: readonly ParameterInfo[];
   readonly digests: StateDigests;
+  readonly blockHash: BlockHash;
 }
 
 export interface ShardPlace {
@@ -80,7 +82,8 @@ async function saveComponent(
     shards.push(...(await savePart(place, part, origin)));
   }
   const parameters = snapshot.parameters.map(({ name, shape }) => ({ name, shape: [...shape] }));
-  return { ...snapshot.digests, steps: snapshot.steps, shards, parameters };
+  const { digests, blockHash, steps } = snapshot;
+  return { ...digests, ...namedBlockHash(blockHash), steps, shards, parameters };
 }
 
 /** A part of a state that does not change while it is written. */

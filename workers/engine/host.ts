@@ -16,6 +16,7 @@ import type { Digest, JobId, RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
 import type { Engines, SamplerRoom } from '../../core/ports/engines.ts';
 import type { PolicyEngine } from '../../core/ports/policy.ts';
+import { blockHashOf, namedBlockHash } from '../../core/records/block-hash.ts';
 import { mapComponents } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, weightsManifest } from '../../core/records/schema.ts';
@@ -403,7 +404,14 @@ export class EngineHost {
     );
     const { weightsDigest } = tag;
     const dtypes = { weights: 'F32' } as const;
-    const manifest: WeightsManifest = { format: recordFormat, component: 'actor', weightsDigest, dtypes, shards };
+    const manifest: WeightsManifest = {
+      format: recordFormat,
+      component: 'actor',
+      weightsDigest,
+      ...namedBlockHash(state.blockHash),
+      dtypes,
+      shards,
+    };
     faultPoint('weights.manifest.before', { iteration: context.at.iteration });
     await store.put(key, encodeRecord(manifest));
     faultPoint('weights.manifest.after', { iteration: context.at.iteration });
@@ -449,7 +457,7 @@ export class EngineHost {
       for (const engine of Object.values(engines)) await this.#close(engine);
       throw error;
     }
-    const state = new RunState(engines, model);
+    const state = new RunState(engines, model, blockHashOf(profile));
     this.#trained.set(key, { runId, profile: kindOf(profile), state, isPart: part === true });
     return state;
   }
@@ -507,7 +515,7 @@ export class EngineHost {
     const engine = await this.#loadModel(context, model, profile);
     try {
       await this.#readWeights(store, context.runId, weights, engine);
-      const found = await rootOf(engine, 'weights', { tick: this.#tick });
+      const found = await rootOf(engine, 'weights', blockHashOf(profile), { tick: this.#tick });
       if (found !== weights)
         throw new InvalidInputError(`weights ${weights.slice(0, 12)} expected, ${found.slice(0, 12)} loaded`);
       return engine;

@@ -14,6 +14,7 @@ import type {
   PackedBatch,
   ParameterInfo,
   PolicyEngine,
+  BlockHash,
   StatePart,
   StateSource,
   StepResult,
@@ -109,8 +110,8 @@ export class NativePolicy implements PolicyEngine {
     this.trainer.zeroGrads();
   }
 
-  async blockDigests(part: StatePart, blockBytes: number, call?: Call): Promise<Uint8Array> {
-    return this.trainer.blockDigests(part, blockBytes, call?.tick);
+  async blockDigests(part: StatePart, blockBytes: number, hash: BlockHash, call?: Call): Promise<Uint8Array> {
+    return this.trainer.blockDigests(part, blockBytes, hash, call?.tick);
   }
 
   async read(part: StatePart, start: number, into: Float32Array): Promise<void> {

@@ -1,6 +1,7 @@
 /** The arithmetic that a run gets on this machine, and the runs that this machine can reproduce bit for bit. */
 import { UnfitError } from '../../core/errors.ts';
 import type { ComputeType, EngineOptions } from '../../core/ports/policy.ts';
+import { blockHashOf, namedBlockHash } from '../../core/records/block-hash.ts';
 import { offeredProfile } from '../../core/records/former-profiles.ts';
 import type { NumericProfile } from '../../core/records/schema.ts';
 import type { EngineSettings } from '../../core/wire/jobs.ts';
@@ -25,6 +26,7 @@ export function resolveProfile(settings: EngineSettings, facts: EngineFacts): Nu
     isa: facts.isa,
     engine: facts.build,
     maxTokensPerMicroBatch: settings.maxTokensPerMicroBatch,
+    ...namedBlockHash(blockHashOf(settings)),
   };
 }
 

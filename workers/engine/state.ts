@@ -1,15 +1,16 @@
 /** The state of a run in memory: its components, their digests, and when these hold. */
 import type { Digest } from '../../core/ids.ts';
-import type { Call, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
+import type { BlockHash, Call, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
+import { newBlockHash } from '../../core/records/block-hash.ts';
 import { actorOf, mapComponents, someOf } from '../../core/records/components.ts';
 import type { Components } from '../../core/records/components.ts';
 import { blockBytes, runStateOf, stateDigestsOf, treeRoot } from '../../infra/store/digest.ts';
 import type { StateDigests } from '../../infra/store/digest.ts';
 
 /** Root of a part of the state, whose blocks the engine hashes. */
-export async function rootOf(engine: PolicyEngine, part: StatePart, call?: Call): Promise<Digest> {
-  const blocks = await engine.blockDigests(part, blockBytes, call);
-  return treeRoot(engine.elements * Float32Array.BYTES_PER_ELEMENT, blocks);
+export async function rootOf(engine: PolicyEngine, part: StatePart, hash: BlockHash, call?: Call): Promise<Digest> {
+  const blocks = await engine.blockDigests(part, blockBytes, hash, call);
+  return treeRoot(engine.elements * Float32Array.BYTES_PER_ELEMENT, blocks, hash);
 }
 
 /** Digests of a state, and of each component. */
@@ -33,12 +34,15 @@ export interface NamedState {
 export class RunState {
   readonly engines: Components<PolicyEngine>;
   readonly model: Digest;
+  /** Of the blocks in its digests. */
+  readonly blockHash: BlockHash;
   #tag: RunDigests | undefined;
 
   /** `model`: the base that all components begin with. */
-  constructor(engines: Components<PolicyEngine>, model: Digest) {
+  constructor(engines: Components<PolicyEngine>, model: Digest, blockHash: BlockHash = newBlockHash) {
     this.engines = engines;
     this.model = model;
+    this.blockHash = blockHash;
   }
 
   /** The policy's engine. */
@@ -78,9 +82,9 @@ export class RunState {
     const digests: Record<string, StateDigests> = {};
     for (const [name, engine] of Object.entries(this.engines)) {
       const roots = {
-        weights: await rootOf(engine, 'weights', call),
-        m: await rootOf(engine, 'm', call),
-        v: await rootOf(engine, 'v', call),
+        weights: await rootOf(engine, 'weights', this.blockHash, call),
+        m: await rootOf(engine, 'm', this.blockHash, call),
+        v: await rootOf(engine, 'v', this.blockHash, call),
       };
       digests[name] = stateDigestsOf(roots, engine.steps);
     }

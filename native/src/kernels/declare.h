@@ -29,6 +29,7 @@ void softmaxBackward(float* z, int64_t n, float scale, float max, float logSum, 
 void attentionGrad(float* s, float* dp, int64_t n, int64_t from, int64_t to, float scale, float softcap, float lse,
                    float delta);
 double sumSquares(const float* g, int64_t n);
+void blake3(const uint8_t* message, int64_t bytes, uint8_t* digest);
 void adamw(float* p, float* g, float* m, float* v, int64_t n, const AdamScalars& s);
 
 }  // namespace petrel::PETREL_ISA_NAMESPACE
