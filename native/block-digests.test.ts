@@ -1,8 +1,6 @@
-import { createHash } from 'node:crypto';
-import { blake3 } from 'hash-wasm';
 import { describe, expect, test } from 'vitest';
 import { blockHashes, stateParts } from '../core/ports/policy.ts';
-import type { BlockHash } from '../core/ports/policy.ts';
+import { blockHasher } from '../infra/store/block-hasher.ts';
 import { digestBytes, digestsBySoftware } from './block-digests.ts';
 import { decoder, trainerOf } from './testing/decoders.ts';
 
@@ -15,13 +13,9 @@ const sizes = [
   ...[16_388, 17_408, 20_000, 24_576, 31_744, 33_792, 65_536, 131_068, 131_072, 131_076, 132_096, 135_168, 1 << 20],
 ];
 
-const digestOf: Readonly<Record<BlockHash, (bytes: Uint8Array) => Promise<Buffer>>> = {
-  sha256: async (bytes) => createHash('sha256').update(bytes).digest(),
-  blake3: async (bytes) => Buffer.from(await blake3(bytes), 'hex'),
-};
-
 describe.each(blockHashes)('digests of the blocks of a part are %s', (hash) => {
   test.each([1, 2, 3])('with %i threads', async (threads) => {
+    const hasher = await blockHasher(hash);
     for (const vocab of [31, 32, 1033]) {
       const trainer = trainerOf(decoder({ vocab, hidden: vocab > 1000 ? 64 : 16 }), threads, { threads });
       trainer.write('m', trainer.read('weights').reverse());
@@ -32,7 +26,8 @@ describe.each(blockHashes)('digests of the blocks of a part are %s', (hash) => {
           const blocks = Math.ceil(bytes.length / blockBytes);
           // All of them of large blocks, some of small ones.
           for (let block = 0; block < blocks; block += blocks < 50 ? 1 : 37) {
-            const expected = await digestOf[hash](bytes.subarray(block * blockBytes, (block + 1) * blockBytes));
+            hasher.update(bytes.subarray(block * blockBytes, (block + 1) * blockBytes));
+            const expected = hasher.digest();
             expect(
               found.subarray(block * digestBytes, (block + 1) * digestBytes).equals(expected),
               `${part}, vocab ${vocab}, block ${block} of ${blockBytes} bytes`,

@@ -21,7 +21,7 @@ interface FolderRule {
 
 const RULES: Readonly<Record<string, FolderRule>> = {
   core: { folders: ['core'], packages: ['zod'] },
-  native: { folders: ['core', 'native'], packages: ['node:*'] },
+  native: { folders: ['core', 'native'], tests: ['infra'], packages: ['node:*'] },
   models: { folders: ['core', 'models'], packages: ['node:*', '*'] },
   rewards: { folders: ['core', 'rewards'], packages: ['node:*'] },
   infra: { folders: ['core', 'infra'], packages: ['node:*', '*'] },

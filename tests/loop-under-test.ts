@@ -80,11 +80,13 @@ export class LoopUnderTest {
   #client: Client | undefined;
   #nc: NatsConnection | undefined;
   readonly #storeUrl: string;
+  readonly #sizes: ModelSizes;
   #store: Store | undefined;
 
-  /** `store`: URL or folder; default: a folder in the temporary home. */
-  constructor(store?: string) {
+  /** `store`: URL or folder; default: a folder in the temporary home. `sizes`: of the model; default: tiny. */
+  constructor(store?: string, sizes: ModelSizes = tinySizes) {
     this.#storeUrl = store ?? join(this.home, 'store');
+    this.#sizes = sizes;
   }
 
   /** The stack with these workers, a model and rows. */
@@ -326,7 +328,7 @@ export class LoopUnderTest {
 
   async #makeInputs(): Promise<void> {
     mkdirSync(this.#files, { recursive: true });
-    await saveRandomModel(this.modelFolder, tinySizes, 0.1);
+    await saveRandomModel(this.modelFolder, this.#sizes, 0.1);
     const rows = (split: 'train' | 'validation', count: number, sft: boolean) =>
       arithmeticRows({
         rows: count,

@@ -33,7 +33,7 @@ describe('the lease of a trainer', () => {
     await lease.use(run('a'), job);
     for (let i = 0; i < 24; i++) {
       pass(hour);
-      expect(lease.refuse('b')).toBe('the trainer is busy with a');
+      expect(lease.refuse(run('b'))).toBe('the trainer is busy with a');
       await turn();
     }
     expect([lease.runId, seen.freed]).toEqual(['a', []]);
@@ -44,22 +44,22 @@ describe('the lease of a trainer', () => {
     const { lease, seen } = leaseUnderTest({ isActive: async () => active });
     await lease.use(run('a'), job);
     active = false;
-    expect(lease.refuse('b')).toBe('the trainer is busy with a');
+    expect(lease.refuse(run('b'))).toBe('the trainer is busy with a');
     await turn();
     expect(seen.freed).toEqual(['a']);
-    expect(lease.refuse('b')).toBeUndefined();
+    expect(lease.refuse(run('b'))).toBeUndefined();
   });
 
   it('stays while the store cannot be read, and while a job is in flight', async () => {
     const { lease, seen } = leaseUnderTest({ isActive: () => Promise.reject(new Error('no answer')) });
     await lease.use(run('a'), job);
-    lease.refuse('b');
+    lease.refuse(run('b'));
     await turn();
     expect([lease.runId, seen.lines]).toEqual(['a', ['a keeps the trainer: Error: no answer']]);
 
     const busy = leaseUnderTest({ isActive: async () => false });
     await busy.lease.use(run('a'), async () => {
-      busy.lease.refuse('b');
+      busy.lease.refuse(run('b'));
       await turn();
       expect(busy.lease.runId).toBe('a');
     });
@@ -68,26 +68,26 @@ describe('the lease of a trainer', () => {
   it('goes to the waiting runs in the order of their first request', async () => {
     const { lease, pass } = leaseUnderTest();
     await lease.use(run('a'), job);
-    for (const waiting of ['b', 'c', 'd', 'b']) lease.refuse(waiting);
+    for (const waiting of ['b', 'c', 'd', 'b']) lease.refuse(run(waiting));
     lease.release('a');
-    expect(lease.refuse('c')).toBe('the trainer goes to b next');
-    expect(lease.refuse('b')).toBeUndefined();
+    expect(lease.refuse(run('c'))).toBe('the trainer goes to b next');
+    expect(lease.refuse(run('b'))).toBeUndefined();
     await lease.use(run('b'), job);
-    lease.refuse('c');
+    lease.refuse(run('c'));
     lease.release('c'); // it was cancelled
     lease.release('b');
     pass(500);
-    expect(lease.refuse('e')).toBe('the trainer goes to d next');
+    expect(lease.refuse(run('e'))).toBe('the trainer goes to d next');
     pass(501); // d has stopped asking
-    expect(lease.refuse('e')).toBeUndefined();
+    expect(lease.refuse(run('e'))).toBeUndefined();
   });
 
   it('is taken by the first of two runs that may start', async () => {
     const { lease } = leaseUnderTest();
     await lease.use(run('a'), job);
-    for (const waiting of ['b', 'c']) lease.refuse(waiting);
+    for (const waiting of ['b', 'c']) lease.refuse(run(waiting));
     lease.release('a');
-    expect([lease.refuse('b'), lease.refuse('c')]).toEqual([undefined, undefined]); // b has not claimed its job yet
+    expect([lease.refuse(run('b')), lease.refuse(run('c'))]).toEqual([undefined, undefined]); // b has not claimed its job yet
     await lease.use(run('b'), job);
     await expect(lease.use(run('c'), job)).rejects.toMatchObject({ code: 'TrainerLeased' });
     expect(lease.runId).toBe('b');
@@ -95,8 +95,8 @@ describe('the lease of a trainer', () => {
 
   it('is not blocked by a run whose turn came and whose job is not claimed', () => {
     const { lease } = leaseUnderTest();
-    expect(lease.refuse('a')).toBeUndefined();
-    expect(lease.refuse('b')).toBeUndefined();
+    expect(lease.refuse(run('a'))).toBeUndefined();
+    expect(lease.refuse(run('b'))).toBeUndefined();
   });
 
   it('is released by its holder only', async () => {
@@ -131,7 +131,7 @@ describe('the lease of a trainer', () => {
     ]);
     const second = () => [part('actor', 'logZ'), part('critic'), run('b')].map((one) => lease.isSecond(one));
     expect(second()).toEqual([false, true, false]);
-    expect(lease.refuse('a')).toBeUndefined();
+    expect(lease.refuse(run('a'))).toBeUndefined();
     await lease.use(part('critic'), job);
     expect([lease.components, seen.changes]).toEqual([['actor', 'logZ', 'critic'], 2]);
     expect(second()).toEqual([false, true, false]);
@@ -148,6 +148,46 @@ describe('the lease of a trainer', () => {
     ]);
     lease.trainedElsewhere('a', ['actor', 'logZ']);
     expect([lease.runId, lease.components, seen.freed]).toEqual([undefined, undefined, ['a: critic', 'a']]);
+  });
+
+  describe('as a standby', () => {
+    const follower = (runId: string) => ({ ...run(runId), standby: true }) as const;
+
+    it('follows its run until it leads it', async () => {
+      const { lease, seen } = leaseUnderTest();
+      await lease.use(follower('a'), job);
+      expect([lease.runId, lease.standsBy, lease.has(follower('a')), lease.has(run('a'))]).toEqual([
+        'a',
+        true,
+        true,
+        false,
+      ]);
+      expect(lease.refuse(run('a'))).toBeUndefined();
+      await lease.use(run('a'), job);
+      expect([lease.standsBy, lease.has(run('a')), seen.changes, seen.freed]).toEqual([false, true, 2, []]);
+    });
+
+    it('gives way to another run, except during a job and to another standby', async () => {
+      const { lease, seen } = leaseUnderTest();
+      await lease.use(follower('a'), async () => {
+        expect(lease.refuse(run('b'))).toBe('the trainer is busy with a');
+      });
+      expect(seen.freed).toEqual(['a']); // once the job had ended
+      await lease.use(follower('a'), job);
+      expect(lease.refuse(follower('c'))).toBe('the trainer is busy with a');
+      expect(lease.refuse(run('b'))).toBeUndefined();
+      expect([lease.runId, seen.freed]).toEqual([undefined, ['a', 'a']]);
+    });
+
+    it('comes after every run that waits, and holds none of them up', async () => {
+      const { lease } = leaseUnderTest();
+      await lease.use(run('a'), job);
+      lease.refuse(follower('b'));
+      lease.refuse(run('c'));
+      lease.release('a');
+      expect(lease.refuse(follower('b'))).toBe('the trainer goes to c next');
+      expect(lease.refuse(run('c'))).toBeUndefined();
+    });
   });
 
   it('released while a job is in flight, ends with the job unless the run sends another one', async () => {

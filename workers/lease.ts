@@ -2,6 +2,9 @@
  * The lease of a trainer. A trainer works for one run at a time, because loading a run's state takes long. The run
  * keeps the trainer until it pauses or ends, however long its rollouts and scorers take. Other runs wait in the order
  * of their first request, with the state `queued`.
+ *
+ * A standby follows a run that another trainer leads. It leads from the first job on that a leader would do, and it gives
+ * way to a run that waits for a trainer.
  */
 import { RetryableError } from '../core/errors.ts';
 
@@ -11,6 +14,8 @@ export interface Leaseholder {
   readonly store: string;
   /** The components of its job, where the run is divided and has a trainer for others. Absent: all. */
   readonly components?: readonly string[];
+  /** Its job is one of a standby. */
+  readonly standby?: true;
 }
 
 export interface LeasePorts {
@@ -41,6 +46,7 @@ export class TrainerLease {
   #holder: Leaseholder | undefined;
   /** The jobs' components, part by part, where the holder is divided. */
   readonly #parts = new Map<string, readonly string[]>();
+  #standsBy = false;
   #jobs = 0;
   /** The lease was released while a job was in flight: it ends with that job. */
   #released = false;
@@ -63,9 +69,18 @@ export class TrainerLease {
     return this.#parts.size === 0 ? undefined : [...this.#parts.values()].flat();
   }
 
-  /** Is the trainer leased to the run, for these components? Absent: for all. */
-  has({ runId, components }: Pick<Leaseholder, 'runId' | 'components'>): boolean {
-    return this.#holder?.runId === runId && (components === undefined || this.#parts.has(components.join(' ')));
+  /** Does it follow its run, which another trainer leads? */
+  get standsBy(): boolean {
+    return this.#standsBy;
+  }
+
+  /** Is the trainer leased to the run, as its leader or as its standby, for these components? Absent: for all. */
+  has({ runId, components, standby }: Omit<Leaseholder, 'store'>): boolean {
+    return (
+      this.#holder?.runId === runId &&
+      this.#standsBy === (standby === true) &&
+      (components === undefined || this.#parts.has(components.join(' ')))
+    );
   }
 
   /** Does the holder need the trainer for another part than these components in the first place? */
@@ -74,17 +89,19 @@ export class TrainerLease {
     return this.#holder?.runId === runId && first !== undefined && components?.join(' ') !== first;
   }
 
-  /** Why a job of this run must wait; undefined when it may start. */
-  refuse(runId: string): string | undefined {
+  /** Why a job of this run must wait; undefined when it may start. A standby waits in no order: every other run comes first. */
+  refuse({ runId, standby }: Pick<Leaseholder, 'runId' | 'standby'>): string | undefined {
     if (this.#holder?.runId === runId) return undefined;
+    const wait = () => standby === true || this.#waiting.set(runId, this.#nowMs());
+    if (this.#standsBy && standby !== true && this.#holder !== undefined) this.release(this.#holder.runId);
     if (this.#holder !== undefined) {
       this.#askIfActive(this.#holder);
-      this.#waiting.set(runId, this.#nowMs());
+      wait();
       return leasedTo(this.#holder);
     }
     const first = this.#firstWaiting();
     if (first !== undefined && first !== runId) {
-      this.#waiting.set(runId, this.#nowMs());
+      wait();
       return `the trainer goes to ${first} next`;
     }
     this.#waiting.delete(runId); // so that it does not hold up the others when nobody claims its job
@@ -100,6 +117,7 @@ export class TrainerLease {
       throw new RetryableError('TrainerLeased', leasedTo(this.#holder));
     const taken = !this.has(holder);
     this.#holder = holder;
+    this.#standsBy = holder.standby === true;
     if (holder.components !== undefined) this.#parts.set(holder.components.join(' '), holder.components);
     this.#released = false;
     this.#jobs += 1;
@@ -120,6 +138,7 @@ export class TrainerLease {
     this.#released = this.#jobs > 0;
     if (this.#released) return;
     this.#holder = undefined;
+    this.#standsBy = false;
     this.#parts.clear();
     this.#ports.freed(runId);
     this.#ports.changed();

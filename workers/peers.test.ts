@@ -35,6 +35,25 @@ describe('the peers of a worker', () => {
     expect(peers.trains('a', 121)).toBe(false);
   });
 
+  it('follow a run as its standby, and do not train it', () => {
+    const peers = new Peers('own', 100);
+    peers.heard(entry('w2', { lease: 'a', standsBy: true }), 0);
+    expect([peers.trains('a', 1), peers.standsBy('a', 1), peers.standsBy('b', 1)]).toEqual([false, true, false]);
+    peers.heard(entry('w2', { lease: 'a' }), 2);
+    expect([peers.trains('a', 3), peers.standsBy('a', 3)]).toEqual([true, false]);
+  });
+
+  it('are forgotten when the control process says that they are gone, unless another process has taken their place', () => {
+    const peers = new Peers('own', 100);
+    const gone = { instance: 'here', worker: 'w2', incarnation: 'w2-1' };
+    peers.heard(entry('w2', { lease: 'a', incarnation: 'w2-2' }), 0);
+    peers.gone(gone);
+    expect(peers.trains('a', 1)).toBe(true);
+    peers.heard(entry('w2', { lease: 'a' }), 2);
+    peers.gone(gone);
+    expect(peers.trains('a', 3)).toBe(false);
+  });
+
   it('train some components of a run that is divided', () => {
     const peers = new Peers('own', 100);
     peers.heard(entry('w2', { lease: 'a', trains: ['actor', 'logZ'] }), 0);

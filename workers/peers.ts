@@ -1,6 +1,7 @@
 /** What a worker knows about the other workers, from their presence messages. */
 import type { Presence } from '../core/wire/messages.ts';
 import { identityText, placeWords } from '../core/wire/worker-identity.ts';
+import type { WorkerIdentity } from '../core/wire/worker-identity.ts';
 
 export class Peers {
   readonly #own: string;
@@ -20,10 +21,22 @@ export class Peers {
   /** Is there another trainer that works for this run, for one of these components at least, and takes its jobs? */
   trains(runId: string, now: number, components?: readonly string[]): boolean {
     return this.#present(now).some(
-      ({ lease, trains }) =>
+      ({ lease, trains, standsBy }) =>
         lease === runId &&
+        standsBy !== true &&
         (trains === undefined || components === undefined || components.some((name) => trains.includes(name))),
     );
+  }
+
+  /** Does another trainer follow this run as its standby? */
+  standsBy(runId: string, now: number): boolean {
+    return this.#present(now).some(({ lease, standsBy }) => lease === runId && standsBy === true);
+  }
+
+  /** This process of a worker is gone; the next one at its place may have been heard already. */
+  gone({ incarnation, ...place }: WorkerIdentity): void {
+    const name = placeWords(place);
+    if (this.#heard.get(name)?.entry.incarnation === incarnation) this.#heard.delete(name);
   }
 
   /** Has another worker samples of this rollout job that it scores ahead of their reward job? */

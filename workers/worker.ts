@@ -8,7 +8,7 @@ import { keys } from '../core/records/keys.ts';
 import { numericProfile, recordFormat } from '../core/records/schema.ts';
 import type { ResultRecord } from '../core/records/schema.ts';
 import type { Store } from '../core/ports/store.ts';
-import type { Stage, Trains } from '../core/wire/jobs.ts';
+import type { Stage, Trains, UpdateInput } from '../core/wire/jobs.ts';
 import type { Role } from '../core/roles.ts';
 import {
   allSamplesTakenSubject,
@@ -19,7 +19,7 @@ import {
 } from '../core/wire/ended-samples.ts';
 import type { EndedSamples } from '../core/wire/ended-samples.ts';
 import { checkJobInput, rewardInput, scoringSettings } from '../core/wire/job-inputs.ts';
-import { leaseRelease, leaseSubject, wireVersion } from '../core/wire/messages.ts';
+import { leaseRelease, leaseSubject, wireVersion, workerGone, workerGoneSubject } from '../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../core/wire/messages.ts';
 import { identityText, shownName } from '../core/wire/worker-identity.ts';
 import type { WorkerIdentity } from '../core/wire/worker-identity.ts';
@@ -88,8 +88,8 @@ const unfitDelayMs = (deliveries: number) => Math.min(1_000, handOverMs * 2 ** M
 
 /** For what a job needs the lease of a trainer. */
 function leaseOf({ runId, store, input }: JobMessage): Leaseholder {
-  const { part, components } = input as Partial<Trains>;
-  return { runId, store, ...(part === true && components && { components }) };
+  const { part, components, standby } = input as Partial<Trains & Pick<UpdateInput, 'standby'>>;
+  return { runId, store, ...(part === true && components && { components }), ...(standby === true && { standby }) };
 }
 
 export interface WorkerPorts {
@@ -180,6 +180,7 @@ export class Worker {
       });
     }
     this.#listenForReleases();
+    this.#listenForTheGone();
     if (roles.includes('reward')) this.#listenForEndedSamples();
     watchPresence(this.#ports.nc, (entry) => this.#meet(entry));
     await this.#fitness.firstLack(this.#generalNeeds());
@@ -458,27 +459,44 @@ export class Worker {
     this.#reward.scoreAhead(() => this.#store(told.store), told, scoring, report);
   }
 
-  /**
-   * A run has one trainer, or one for each part where it is divided. The job goes to that one while it is present, and
-   * otherwise to any free one. A trainer has a second part of its run only while no free one takes it.
-   */
   #refuseTraining(message: JobMessage, deliveries: number): Refusal | undefined {
+    const asked = leaseOf(message);
+    const elsewhere =
+      asked.standby === true ? this.#isFollowedElsewhere(asked) : this.#isLedElsewhere(message, deliveries);
+    if (elsewhere) return { because: undefined, delayMs: handOverMs * (1 + Math.random()) };
+    const because = this.#lease.refuse(asked);
+    return because === undefined ? undefined : { because, delayMs: this.#ports.timing.progressMs };
+  }
+
+  /**
+   * A run has one trainer, or one for each part where it is divided. The job goes to that one while it is present, then to
+   * its standby, and otherwise to any free one. A trainer has a second part of its run only while no free one takes it.
+   */
+  #isLedElsewhere(message: JobMessage, deliveries: number): boolean {
     const asked = leaseOf(message);
     const { runId, components } = asked;
     const profile = numericProfile.safeParse(message.input['profile']).data?.id ?? anyProfile;
     const now = Date.now();
-    const elsewhere =
+    return (
       (!this.#lease.has(asked) && this.#peers.trains(runId, now, components)) ||
-      (this.#lease.isSecond(asked) && deliveries <= handOvers && this.#peers.hasFreeTrainer(profile, now));
-    if (elsewhere) return { because: undefined, delayMs: handOverMs * (1 + Math.random()) };
-    const because = this.#lease.refuse(runId);
-    return because === undefined ? undefined : { because, delayMs: this.#ports.timing.progressMs };
+      (this.#lease.isSecond(asked) && deliveries <= handOvers && this.#peers.hasFreeTrainer(profile, now)) ||
+      (this.#lease.runId !== runId && this.#peers.standsBy(runId, now))
+    );
+  }
+
+  /** A job of a standby is never one of the trainer that leads, and stays with the standby. */
+  #isFollowedElsewhere(asked: Leaseholder): boolean {
+    const { runId } = asked;
+    if (this.#lease.runId === runId) return !this.#lease.standsBy;
+    return this.#peers.standsBy(runId, Date.now());
   }
 
   #meet(entry: Presence): void {
     if (entry.incarnation === this.#identity.incarnation) return;
     this.#peers.heard(entry, Date.now());
-    if (entry.lease !== undefined) this.#lease.trainedElsewhere(entry.lease, entry.trains);
+    if (entry.lease === undefined) return;
+    const isOtherKind = this.#lease.runId === entry.lease && this.#lease.standsBy !== (entry.standsBy === true);
+    if (!isOtherKind) this.#lease.trainedElsewhere(entry.lease, entry.trains);
   }
 
   /** Is the run active, and does this stack still drive it? */
@@ -500,6 +518,15 @@ export class Worker {
         this.#reward.ahead.drop(message.runId);
         if (message.cancelled === true) this.#cancel(message.runId);
         this.#lease.release(message.runId);
+      },
+    });
+  }
+
+  #listenForTheGone(): void {
+    this.#ports.nc.subscribe(workerGoneSubject, {
+      callback: (error, raw) => {
+        const gone = error === null ? readMessage(raw, workerGone) : undefined;
+        if (gone !== undefined) this.#peers.gone(gone);
       },
     });
   }
@@ -576,7 +603,7 @@ export class Worker {
 
   #presence(): Presence {
     const { roles, threads } = this.#options;
-    const { runId: lease, components } = this.#lease;
+    const { runId: lease, components, standsBy } = this.#lease;
     const { lacks } = this.#fitness;
     const ahead = this.#reward.ahead.jobs;
     const lastError = lacks[0]?.error ?? this.#lastError;
@@ -595,6 +622,7 @@ export class Worker {
       ...(this.#engine === undefined ? {} : { computes: [...computesOf(this.#engine.facts)] }),
       ...(lease === undefined ? {} : { lease }),
       ...(components === undefined ? {} : { trains: [...components] }),
+      ...(standsBy && { standsBy }),
       jobs: [...this.#jobs],
       ...(ahead.length > 0 && { ahead: [...ahead] }),
       failuresInARow: this.#failuresInARow,

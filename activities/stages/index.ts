@@ -3,6 +3,7 @@ import type { ActivityPorts } from '../ports.ts';
 import type { Recompute } from '../recompute.ts';
 import type { RunContexts, RunRef } from '../run-context.ts';
 import { inNewTermAfterOtherReplay } from '../replay-term.ts';
+import { Standbys } from '../standbys.ts';
 import { WeightsPublisher } from '../sampling/weights.ts';
 import type { StageFacts } from '../stage-facts.ts';
 import { advantage } from './advantage.ts';
@@ -16,7 +17,13 @@ import { update } from './update.ts';
 export type { UpdateSummary } from './update.ts';
 
 export function stageActivities(ports: ActivityPorts, contexts: RunContexts, recompute: Recompute) {
-  const services: StageServices = { ports, contexts, recompute, weights: new WeightsPublisher(ports, recompute) };
+  const services: StageServices = {
+    ports,
+    contexts,
+    recompute,
+    weights: new WeightsPublisher(ports, recompute),
+    standbys: new Standbys(ports, recompute),
+  };
   const guarded = <T>(ref: RunRef, stage: Promise<T>): Promise<T> =>
     inNewTermAfterOtherReplay(ports, () => contexts.log(ref), ref.position, stage);
   return {

@@ -2,6 +2,7 @@
 import type { ActivityPorts } from '../ports.ts';
 import type { Recompute } from '../recompute.ts';
 import type { RunContexts } from '../run-context.ts';
+import type { Standbys } from '../standbys.ts';
 import type { WeightsPublisher } from '../sampling/weights.ts';
 
 export interface StageServices {
@@ -9,4 +10,5 @@ export interface StageServices {
   readonly contexts: RunContexts;
   readonly recompute: Recompute;
   readonly weights: WeightsPublisher;
+  readonly standbys: Standbys;
 }

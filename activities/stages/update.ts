@@ -75,9 +75,11 @@ async function applied(services: StageServices, at: At, { digest, record }: Pend
   const onProgress: WaitOptions['onProgress'] = (progress, queued) =>
     ports.live(log.runId, liveNote('update', head.position + 1, progress, queued));
   const results = await withBatch(services, at, record, () =>
-    forEachPart(parts, signal, (part, either) =>
-      recompute.run(requestOf(ports, at, digest, part), { signal: either, onProgress }),
-    ),
+    forEachPart(parts, signal, (part, either) => {
+      const request = requestOf(ports, at, digest, part);
+      const lead = () => recompute.run(request, { signal: either, onProgress });
+      return recipe.trainer.standby === 0 ? lead() : services.standbys.update(request, either, lead);
+    }),
   );
   const [only] = results;
   return only !== undefined && results.length === 1 ? only : joinedUpdate(ports, record, results);

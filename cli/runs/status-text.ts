@@ -89,8 +89,10 @@ export function workerTable(workers: readonly WorkerStatus[], printer: Printer):
 }
 
 /** The run, and its components where the worker does not train all of them. */
-const leaseText = ({ lease, trains }: WorkerStatus): string | undefined =>
-  lease === undefined || trains === undefined ? lease : `${lease}: ${trains.join(' ')}`;
+function leaseText({ lease, trains, standsBy }: WorkerStatus): string | undefined {
+  if (lease === undefined) return undefined;
+  return `${lease}${trains === undefined ? '' : `: ${trains.join(' ')}`}${standsBy ? ' (standby)' : ''}`;
+}
 
 /** One line for each thing that a worker lacks: `gpu-2 refuses jobs that need the variable KEY: …`. */
 function lackTexts({ worker, state, lacks = [] }: WorkerStatus): string[] {

@@ -51,6 +51,11 @@ const NOT_BUILT: readonly NotBuilt[] = [
     asked: (r) => !isFedLoss(r.actor.policy_loss.loss_mode),
     today: POLICY_LOSS_NAMES.filter(isFedLoss).join(', '),
   },
+  {
+    path: 'trainer.standby',
+    asked: (r) => r.trainer.standby > 0 && (r.deterministic === false || r.critic.own_trainer),
+    today: '0 with deterministic: false or critic.own_trainer',
+  },
   { path: 'rollout.name', asked: (r) => r.rollout.name !== 'native', today: 'native' },
   { path: 'rollout.mode', asked: (r) => r.rollout.mode !== 'sync', today: 'sync' },
   { path: 'rollout.multi_turn.enable', asked: (r) => r.rollout.multi_turn.enable, today: 'false' },

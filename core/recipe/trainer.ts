@@ -67,6 +67,11 @@ export const trainerSection = section('How long to train, how often to save and 
     unit: 'shards',
     change: 'fixed',
   }),
+  standby: key(z.int().min(0).max(1), 0, {
+    doc: '1: a second trainer applies every batch, too. It goes on at once when the first is lost, and the two check each other.',
+    unit: 'trainers',
+    change: 'free',
+  }),
   critic_warmup: key(countOrZero, 0, {
     doc: 'The policy is trained from this iteration on; the ones before it train only the critic. 0 and 1: from the first.',
     unit: 'iterations',

@@ -202,6 +202,7 @@ const inputs = {
     model: digest,
     profile: numericProfile,
     save: z.boolean(),
+    standby: z.literal(true).optional(),
   }),
   checkpoint: z.object({
     generation,

@@ -288,6 +288,8 @@ export interface UpdateInput extends Recomputable, Trains {
   readonly profile: NumericProfile;
   /** A checkpoint is due: the new state is copied at once and written while the next stages run. */
   readonly save: boolean;
+  /** The same update on the run's standby (`trainer.standby`), which keeps a second copy of the state. */
+  readonly standby?: true;
 }
 export interface UpdateOutput {
   readonly outcome: 'applied' | 'skipped';

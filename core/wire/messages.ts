@@ -107,6 +107,8 @@ export const presence = z.object({
   computes: z.array(z.enum(['fp32', 'bf16'])).optional(),
   /** The run to which this trainer is leased. */
   lease: z.string().optional(),
+  /** It follows that run as a standby, and another trainer leads. Absent: it leads. */
+  standsBy: z.literal(true).optional(),
   /** The components that it trains of a run that is divided; absent: all. */
   trains: z.array(z.string()).optional(),
   jobs: z.array(z.string()),
@@ -142,6 +144,14 @@ export const logNote = logLine.omit({ source: true });
  * `cancelled`: its other jobs end at once too.
  */
 export const leaseRelease = z.object({ v: version, runId: z.string(), cancelled: z.boolean().optional() });
+
+/** Control → workers: this process of a worker is gone. Its presence would expire only later. */
+export const workerGone = z.object({
+  v: version,
+  instance: z.string(),
+  worker: z.string(),
+  incarnation: z.string(),
+});
 
 /** Control → live views: the progress of a run's stage. Lost when no process listens. */
 export const liveNote = z.object({
@@ -183,6 +193,7 @@ export const logSubject = (runId: RunId, from: WorkerPlace) => `log.${runId}.${p
 export const logsOf = (runId: RunId) => `log.${runId}.${anyPlace}`;
 export const liveSubject = (runId: RunId) => `live.${runId}`;
 export const leaseSubject = 'lease.release';
+export const workerGoneSubject = 'workers.gone';
 export const presenceBucket = 'PRESENCE';
 /** The key of a worker's entry. Its roles are in it, because a worker must not pass for one with other roles. */
 export const presenceKey = (worker: WorkerPlace & Pick<Presence, 'roles'>) =>

@@ -16,7 +16,14 @@ import { roles } from '../../core/roles.ts';
 import type { Role } from '../../core/roles.ts';
 import { roleOfStage } from '../../core/wire/jobs.ts';
 import type { ScoringSettings, Stage, StageTypes } from '../../core/wire/jobs.ts';
-import { jobStream, jobSubject, leaseSubject, runJobsFilter, wireVersion } from '../../core/wire/messages.ts';
+import {
+  jobStream,
+  jobSubject,
+  leaseSubject,
+  runJobsFilter,
+  wireVersion,
+  workerGoneSubject,
+} from '../../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../../core/wire/messages.ts';
 import { identityText, shownName } from '../../core/wire/worker-identity.ts';
 import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
@@ -126,6 +133,7 @@ export class Dispatcher {
     const entry = this.#workers.forget(gone);
     if (entry !== undefined) this.#tellRuns(entry, 'is gone: its connection closed');
     for (const session of [...this.#sessions.values()]) session.lost(gone);
+    this.#nc.publish(workerGoneSubject, JSON.stringify({ v: wireVersion, ...gone }));
     void forgetWorker(this.#nc, gone);
   }
 
@@ -177,6 +185,8 @@ export class Dispatcher {
       ...(request.quarantined === undefined ? {} : { quarantined: request.quarantined }),
       ...(request.divisible === undefined ? {} : { divisible: request.divisible }),
       others: (than) => this.#workers.others(role, request.profile, than),
+      onlyFor: () =>
+        role === 'trainer' && !isOfStandby(request) ? this.#workers.successorOf(request.runId) : undefined,
       publish: () => this.#publish(request, jobId),
       stillQueued: () => this.#isQueued(request, jobId),
       secretOf,
@@ -313,6 +323,14 @@ export class Dispatcher {
   }
 }
 
+const isOfStandby = ({ input }: JobRequest<Stage>): boolean => 'standby' in input && input.standby === true;
+
 function resultOf<S extends Stage>(jobId: string, { output, timings, writer }: ResultRecord): JobResult<S> {
-  return { jobId, output: output as unknown as StageTypes[S]['output'], timings, endedAt: writer.at };
+  return {
+    jobId,
+    output: output as unknown as StageTypes[S]['output'],
+    timings,
+    endedAt: writer.at,
+    by: writer.process,
+  };
 }

@@ -18,6 +18,7 @@ import {
   logsOf,
   presenceBucket,
   presencesSubject,
+  workerGoneSubject,
 } from '../../core/wire/messages.ts';
 import { permitsSubject } from '../../core/wire/permits.ts';
 
@@ -37,6 +38,9 @@ const services: readonly string[] = [
   '$JS.ACK.>',
 ];
 
+/** Control → worker. */
+const streams: readonly string[] = [leaseSubject, workerGoneSubject];
+
 /** Requests to JetStream: they reach the streams of the control account under this prefix. */
 export const workerApiPrefix = 'JS.petrel.API';
 const api = '$JS.API';
@@ -55,7 +59,7 @@ export const offered: Export[] = [
     type: 'service' as const,
     response_type: answers,
   })),
-  { name: leaseSubject, subject: leaseSubject, type: 'stream' },
+  ...streams.map((subject) => ({ name: subject, subject, type: 'stream' as const })),
 ];
 
 /** Of the workers' account. `account`: the control account's id. */
@@ -68,5 +72,5 @@ export const takenFrom = (account: string): Import[] => [
     account,
     type: 'service' as const,
   })),
-  { name: leaseSubject, subject: leaseSubject, account, type: 'stream' },
+  ...streams.map((subject) => ({ name: subject, subject, account, type: 'stream' as const })),
 ];

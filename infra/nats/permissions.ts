@@ -17,6 +17,7 @@ import {
   presenceEntrySubject,
   presencesSubject,
   presenceSubject,
+  workerGoneSubject,
 } from '../../core/wire/messages.ts';
 import { permitSubject } from '../../core/wire/permits.ts';
 import { inboxOf } from '../../core/wire/worker-identity.ts';
@@ -57,6 +58,7 @@ export function workerPermissions(instance: string, roles: readonly Role[]): Par
         `${inboxOf(own)}.>`,
         presencesSubject,
         leaseSubject,
+        workerGoneSubject,
         ...(isReward ? [endedSamplesSubject(`${instance}.*.*`), allSamplesTakenSubject] : []),
       ],
     },

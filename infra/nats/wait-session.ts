@@ -49,6 +49,8 @@ export interface JobResult<S extends Stage> {
   readonly timings: ResultRecord['timings'];
   /** When its result was written. */
   readonly endedAt?: string;
+  /** Name of the process that wrote it. */
+  readonly by?: string;
 }
 
 /** How one activity waits for a job. */

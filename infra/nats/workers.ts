@@ -7,6 +7,8 @@ import { placeWords, shownName } from '../../core/wire/worker-identity.ts';
 import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
 import { watchPresence } from './presence.ts';
 
+const takesJobs: ReadonlySet<Presence['state']> = new Set(['ready', 'busy']);
+
 export class Workers {
   readonly #known = new Map<string, { readonly entry: Presence; readonly heard: number }>();
   readonly #timing: Timing;
@@ -46,6 +48,14 @@ export class Workers {
     );
   }
 
+  /** Name of the standby that leads this run from its next job on; undefined while another trainer leads it. */
+  successorOf(runId: string): string | undefined {
+    const trainers = this.#present('trainer').filter(({ lease, state }) => lease === runId && takesJobs.has(state));
+    if (trainers.some(({ standsBy }) => standsBy !== true)) return undefined;
+    const [standby] = trainers;
+    return standby && shownName(standby, this.#instance);
+  }
+
   #present(role: Role): Presence[] {
     return [...this.#known.values()]
       .filter(({ entry, heard }) => entry.roles.includes(role) && Date.now() - heard < this.#timing.presenceMs)
@@ -57,7 +67,7 @@ export class Workers {
     return this.#present(role).some(
       (entry) =>
         !than.has(shownName(entry, this.#instance)) &&
-        (entry.state === 'ready' || entry.state === 'busy') &&
+        takesJobs.has(entry.state) &&
         (profile === anyProfile || entry.profiles.includes(profile)),
     );
   }

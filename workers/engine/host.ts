@@ -21,7 +21,7 @@ import { mapComponents } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, weightsManifest } from '../../core/records/schema.ts';
 import type { NumericProfile, WeightsManifest } from '../../core/records/schema.ts';
-import type { CheckpointOutput, StageTypes, Trains } from '../../core/wire/jobs.ts';
+import type { CheckpointOutput, StageTypes, Trains, UpdateInput, UpdateOutput } from '../../core/wire/jobs.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import { isIntact, streamBlob } from '../../infra/store/blobs.ts';
 import { isCheckpoint } from '../../infra/store/manifests.ts';
@@ -243,6 +243,19 @@ export class EngineHost {
     }
     this.standsAt(state, context, context.at.iteration);
     return state;
+  }
+
+  /**
+   * The state that exactly this update has made, if it is in memory: a standby that leads now has applied the batch already.
+   */
+  async stateMadeBy(
+    context: JobContext,
+    trained: TrainedModels,
+    { batch, parentState }: Pick<UpdateInput, 'batch' | 'parentState'>,
+  ): Promise<{ readonly state: RunState; readonly output: UpdateOutput } | undefined> {
+    const state = await this.#runState(context, trained);
+    const { madeBy } = state;
+    return madeBy?.batch === batch && madeBy.parentState === parentState ? { state, output: madeBy.output } : undefined;
   }
 
   /** Notes that the state is at this position of its run's log now. */

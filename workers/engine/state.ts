@@ -4,6 +4,7 @@ import type { BlockHash, Call, PolicyEngine, StatePart, StateSource } from '../.
 import { newBlockHash } from '../../core/records/block-hash.ts';
 import { actorOf, mapComponents, someOf } from '../../core/records/components.ts';
 import type { Components } from '../../core/records/components.ts';
+import type { UpdateInput, UpdateOutput } from '../../core/wire/jobs.ts';
 import { blockBytes, runStateOf, stateDigestsOf, treeRoot } from '../../infra/store/digest.ts';
 import type { StateDigests } from '../../infra/store/digest.ts';
 
@@ -27,6 +28,11 @@ export interface NamedState {
   readonly components: Components<Pick<StateDigests, 'stateDigest'>>;
 }
 
+/** An update that was applied. */
+export interface Applied extends Pick<UpdateInput, 'batch' | 'parentState'> {
+  readonly output: UpdateOutput;
+}
+
 /**
  * The models of a run in their engines' memory, or those that this trainer trains, with a tag that names their state. It is dirty from before the first
  * in-place write until the new digest is known, and a dirty state is never trusted.
@@ -37,6 +43,7 @@ export class RunState {
   /** Of the blocks in its digests. */
   readonly blockHash: BlockHash;
   #tag: RunDigests | undefined;
+  #madeBy: Applied | undefined;
 
   /** `model`: the base that all components begin with. */
   constructor(engines: Components<PolicyEngine>, model: Digest, blockHash: BlockHash = newBlockHash) {
@@ -64,6 +71,17 @@ export class RunState {
 
   markDirty(): void {
     this.#tag = undefined;
+    this.#madeBy = undefined;
+  }
+
+  /** The update that made this state. */
+  get madeBy(): Applied | undefined {
+    return this.#madeBy;
+  }
+
+  /** The state is clean, and this update made it. */
+  noteUpdate(applied: Applied): void {
+    this.#madeBy = applied;
   }
 
   /** Replaces the state of every component, and hashes it. */
