@@ -1,0 +1,95 @@
+/** What the planner of the fleet knows and what it decides. Times in seconds, prices in dollars per hour. */
+
+export type Market = 'spot' | 'onDemand';
+
+/** Where an instance can be bought. */
+export interface Place {
+  readonly zone: string;
+  readonly type: string;
+  readonly market: Market;
+  readonly usdPerHour: number;
+}
+
+/** Equal workers that are bought and given back: the rollout workers of some runs. */
+export interface Pool {
+  readonly name: string;
+  readonly min: number;
+  readonly max: number;
+  /** At least so many of its instances are on demand, as far as it has so many. */
+  readonly onDemandFloor: number;
+  readonly places: readonly Place[];
+  /** From the launch to the first job. */
+  readonly bootSeconds: number;
+  /** A pool without demand for so long goes down to `min`. */
+  readonly idleSeconds: number;
+}
+
+export interface Instance {
+  readonly id: string;
+  readonly pool: string;
+  readonly place: Place;
+  readonly state: 'booting' | 'ready' | 'draining';
+}
+
+/** What was measured of a run that needs workers of a pool. */
+export interface Demand {
+  readonly run: string;
+  readonly pool: string;
+  /** Rollouts of an iteration, in seconds of one worker. 0: not known yet, or no iteration is due. */
+  readonly rolloutSeconds: number;
+  /** The rest of an iteration, during which these workers wait: the update, and what follows it. */
+  readonly otherSeconds: number;
+  /** Price of what waits for the workers: the trainer, and what the user says an hour of waiting is worth. */
+  readonly waitingUsdPerHour: number;
+  /** Its part of the workers, against other runs of the pool. */
+  readonly priority: number;
+  /** What is left of `fleet.budget_usd`. */
+  readonly budgetUsd?: number;
+  /** `fleet.deadline`, from now on, and the iterations that are left until then. */
+  readonly deadline?: { readonly secondsLeft: number; readonly iterationsLeft: number };
+}
+
+/** A launch that failed lately. */
+export interface Refusal {
+  readonly place: Place;
+  /** `capacity`: nothing is free there. `limit`: the account may not have more. */
+  readonly kind: 'capacity' | 'limit';
+  readonly secondsAgo: number;
+}
+
+export interface PlanInput {
+  readonly pools: readonly Pool[];
+  readonly instances: readonly Instance[];
+  readonly demands: readonly Demand[];
+  readonly refusals: readonly Refusal[];
+  /** For all pools together; absent: no limit. */
+  readonly maxUsdPerHour?: number;
+  /** By pool: since when no job waited or was held. Absent: there is demand. */
+  readonly idleFor?: Readonly<Record<string, number>>;
+}
+
+/** So many instances are to be at a place. Only changes are decisions. */
+export interface Decision {
+  readonly pool: string;
+  readonly place: Place;
+  readonly from: number;
+  readonly to: number;
+  /** A sentence for people. */
+  readonly because: string;
+}
+
+/** The run is to pause at a committed iteration. */
+export interface Pause {
+  readonly run: string;
+  readonly because: string;
+}
+
+export interface Plan {
+  readonly decisions: readonly Decision[];
+  readonly pauses: readonly Pause[];
+  /** Why a pool has less than its demand is worth, or a deadline cannot be kept. */
+  readonly notes: readonly string[];
+}
+
+export const placeName = ({ type, market, zone }: Place): string =>
+  `${type} ${market === 'spot' ? 'spot' : 'on demand'} in ${zone}`;
