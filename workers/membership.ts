@@ -1,4 +1,5 @@
 /** Where a worker's process belongs: to the stack of its machine, or to one that its machine has joined. */
+import { AuthorizationError, UserAuthenticationExpiredError } from '@nats-io/nats-core';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { errorToJson, UnfitError } from '../core/errors.ts';
 import { inboxOf } from '../core/wire/worker-identity.ts';
@@ -72,8 +73,29 @@ function ofSession(session: JoinedSession): Membership {
           console.error(`this machine's credential could not be renewed: ${errorToJson(error).message}`); // tried again
         }
       };
+      void untilRefused(nc).then(() => end(rejoinCode));
       const timer = setInterval(() => void renew(), renewMs);
       signal.addEventListener('abort', () => clearInterval(timer), { once: true });
     },
   };
 }
+
+/** A server that is being replaced may refuse a valid credential once or twice. */
+const mostRefusals = 10;
+
+/**
+ * Resolves when the server has refused this machine's credential so often in a row that it was revoked or has expired. Asking to join
+ * again then tells why.
+ */
+async function untilRefused(nc: NatsConnection): Promise<void> {
+  let refusals = 0;
+  for await (const status of nc.status()) {
+    if (status.type === 'reconnect') refusals = 0;
+    if (status.type === 'error' && isRefusal(status.error)) refusals += 1;
+    if (refusals >= mostRefusals) return;
+  }
+  await new Promise(() => {}); // the connection was closed on purpose
+}
+
+const isRefusal = (error: Error): boolean =>
+  error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError;

@@ -1,9 +1,8 @@
 /** `petrel worker --join`: brings this machine into a pool, and keeps its worker running until it is told to leave. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { InvalidInputError, TerminalError } from '../../core/errors.ts';
+import { TerminalError } from '../../core/errors.ts';
 import type { JoinFile } from '../../core/wire/join.ts';
 import { fetchBuild } from '../../infra/fleet/builds.ts';
 import { parseJoinFile } from '../../infra/fleet/join-file.ts';
@@ -14,8 +13,9 @@ import { openExistingStore } from '../../infra/store/open.ts';
 import type { ApiContext } from '../context.ts';
 
 export interface JoinOptions {
-  /** Path of the file that `petrel fleet token` wrote. */
-  readonly file: string;
+  /** What `petrel fleet token` printed, and what it is called in errors. */
+  readonly text: string;
+  readonly where: string;
   /** Compute threads of the worker; default: all processors. */
   readonly threads?: number | undefined;
   /** Aborting tells the worker to finish or give back its jobs and to leave. */
@@ -32,7 +32,7 @@ const settledMs = 60_000;
  * too: a bad or expired token, a store that it cannot use, a build that is not what its digest says.
  */
 export async function joinFleet({ home, env, notice }: ApiContext, options: JoinOptions): Promise<void> {
-  const file = parseJoinFile(readText(options.file), options.file);
+  const file = parseJoinFile(options.text, options.where);
   let deaths = 0;
   while (!options.signal.aborted) {
     const began = performance.now();
@@ -103,16 +103,5 @@ async function runProgram(
     return code ?? by ?? 'an unknown signal';
   } finally {
     signal.removeEventListener('abort', leave);
-  }
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch (cause) {
-    throw new InvalidInputError(`--join: expected a readable file, got ${path}`, {
-      hint: 'petrel fleet token --pool NAME > FILE on the control machine makes one',
-      cause,
-    });
   }
 }

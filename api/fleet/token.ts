@@ -1,8 +1,12 @@
 /** The file with which machines join a pool of this stack. */
+import { readFileSync, writeFileSync } from 'node:fs';
 import { InvalidInputError } from '../../core/errors.ts';
 import { joiningRoles, poolName } from '../../core/wire/join.ts';
 import type { JoinFile } from '../../core/wire/join.ts';
 import { newJoinFile } from '../../infra/fleet/join-file.ts';
+import { builtFile } from '../../infra/home.ts';
+import { publicNkey } from '../../infra/nats/nkey.ts';
+import { noteToken } from '../../infra/stack/fleet-register.ts';
 import { readStack, stackName } from '../../infra/stack/index.ts';
 import { readEndpoints } from '../../infra/stack/state.ts';
 import { openStore, storeUrl } from '../../infra/store/open.ts';
@@ -43,7 +47,7 @@ export async function fleetToken({ home }: ApiContext, request: TokenRequest): P
   const served = storeUrl(store ?? defaultStore(home));
   await openStore(served); // the machines find it, and the stack's build in it
   rememberStore(home, served);
-  return newJoinFile({
+  const file = await newJoinFile({
     account: authority.workers,
     stack: stackName(home),
     nats: { url, ca },
@@ -52,4 +56,24 @@ export async function fleetToken({ home }: ApiContext, request: TokenRequest): P
     store: served,
     expiresAt: new Date(Date.now() + ttlMs),
   });
+  noteToken(home, { id: file.id, pool, roles: known, key: publicNkey(file.credential.key), until: file.expires });
+  return file;
+}
+
+/**
+ * The program with which a machine that has Node and nothing else joins: the file's content is in it, so it is a secret, too, until
+ * that expires. Creates `path`, which only the user can read. Throws InvalidInputError when something is there.
+ */
+export function writeJoinProgram(path: string, file: JoinFile): void {
+  const program = readFileSync(builtFile('programs/join.mjs'), 'utf8');
+  const about = `// Joins the pool ${file.pool} of the stack ${file.stack}: node FILE [--threads N]. It is a secret until ${file.expires}.`;
+  const text = `${about}\nglobalThis.petrelToken = ${JSON.stringify(file)};\n${program}`;
+  try {
+    writeFileSync(path, text, { flag: 'wx', mode: 0o600 });
+  } catch (cause) {
+    throw new InvalidInputError(`--program: expected the path of a new file, got ${path}`, {
+      hint: 'name another file, in a folder that exists',
+      cause,
+    });
+  }
 }

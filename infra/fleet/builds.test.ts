@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -25,6 +25,14 @@ it('arrives as it was published, with the rights of its files', async () => {
   const reaper = 'build/native/petrel-reaper';
   expect(statSync(join(place, reaper)).mode & 0o111).toBe(statSync(join(packageRoot(), reaper)).mode & 0o111);
   expect(readFileSync(join(place, 'dist/build-id'))).toEqual(readFileSync(join(packageRoot(), 'dist/build-id')));
+});
+
+it('removes what a process has left that was ended while it fetched one, and nothing else', async () => {
+  const home = join(folder, 'interrupted');
+  const [ended, present] = [2 ** 22 + 1, process.ppid].map((pid) => `${'a'.repeat(64)}.${pid}.tmp`);
+  for (const name of [ended, present, 'notes']) mkdirSync(join(home, name ?? ''), { recursive: true });
+  await fetchBuild(store, build.digest, home);
+  expect(readdirSync(home).sort()).toEqual([present, build.digest, 'notes'].sort());
 });
 
 it('is refused when it is missing in the store, or the store has other bytes under its digest', async () => {

@@ -79,8 +79,8 @@ export async function publishBuild(store: Store, { digest, list, files, root }: 
 export async function fetchBuild(store: Store, digest: string, folder: string): Promise<string> {
   const place = join(folder, digest);
   if (await exists(join(place, 'package.json'))) return place;
-  const unfinished = `${place}.${process.pid}.tmp`;
-  await rm(unfinished, { recursive: true, force: true });
+  await removeUnfinished(folder);
+  const unfinished = unfinishedPath(place, process.pid);
   const text = new TextDecoder().decode(await verified(store, keys.build(digest), digest));
   const { files } = fileList.parse(JSON.parse(text));
   await inTurns(files, async ({ path, digest: ofFile, mode }) => {
@@ -90,6 +90,27 @@ export async function fetchBuild(store: Store, digest: string, folder: string): 
   });
   await rename(unfinished, place);
   return place;
+}
+
+const unfinishedPath = (place: string, pid: number): string => `${place}.${pid}.tmp`;
+
+/** What earlier processes have left, which were ended while they fetched a build. */
+async function removeUnfinished(folder: string): Promise<void> {
+  const names = await readdir(folder).catch(ifMissing<string[]>([]));
+  for (const name of names) {
+    const [, pid] = /^[0-9a-f]{64}\.(\d+)\.tmp$/.exec(name) ?? [];
+    if (pid !== undefined && (Number(pid) === process.pid || !isAlive(Number(pid))))
+      await rm(join(folder, name), { recursive: true, force: true });
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
 }
 
 const hint = 'petrel fleet token on the control machine stores the build of the stack again';
@@ -106,15 +127,14 @@ async function verified(store: Store, key: string, digest: string): Promise<Uint
   });
 }
 
-async function exists(path: string): Promise<boolean> {
-  try {
-    await stat(path);
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return false;
+const exists = (path: string): Promise<boolean> => stat(path).then(() => true, ifMissing(false));
+
+const ifMissing =
+  <T>(value: T) =>
+  (error: NodeJS.ErrnoException): T => {
+    if (error.code === 'ENOENT') return value;
     throw error;
-  }
-}
+  };
 
 /** Results in the order of the items. */
 async function inTurns<T, R>(items: readonly T[], act: (item: T) => Promise<R>): Promise<R[]> {

@@ -28,6 +28,8 @@ export const natsAuthority = z.object({
   system: account,
   /** Of the subjects that the accounts exchange; in the file of an earlier build it may be absent. */
   exchange: z.string().optional(),
+  /** Users of the workers' account that were revoked: public key and time, in seconds. */
+  revoked: z.record(z.string(), z.int()).optional(),
 });
 export type NatsAuthority = Readonly<z.infer<typeof natsAuthority>>;
 
@@ -43,19 +45,27 @@ export async function newAuthority(): Promise<NatsAuthority> {
 
 /** The authority with accounts as this build needs them: one of another build may exchange other subjects. */
 export async function currentAuthority(kept: NatsAuthority): Promise<NatsAuthority> {
-  if (kept.exchange === exchangeId()) return kept;
+  return kept.exchange === exchangeId() ? kept : signedAgain(kept, kept.revoked);
+}
+
+/** The same keys, with accounts as this build needs them. */
+export async function signedAgain(kept: NatsAuthority, revoked: NatsAuthority['revoked']): Promise<NatsAuthority> {
   const { fromSeed } = await import('@nats-io/jwt');
   const keyOf = (seed: string) => fromSeed(new TextEncoder().encode(seed));
   const { operatorSeed, control, workers, system } = kept;
-  return sign({
+  const keys = {
     operator: keyOf(operatorSeed),
     control: keyOf(control.seed),
     workers: keyOf(workers.seed),
     system: keyOf(system.seed),
-  });
+  };
+  return sign(keys, revoked);
 }
 
-async function sign(keys: Readonly<Record<'operator' | 'control' | 'workers' | 'system', KeyPair>>) {
+async function sign(
+  keys: Readonly<Record<'operator' | 'control' | 'workers' | 'system', KeyPair>>,
+  revoked?: NatsAuthority['revoked'],
+): Promise<NatsAuthority> {
   const { encodeAccount, encodeOperator } = await import('@nats-io/jwt');
   const { operator, control, workers, system } = keys;
   const signed = async (name: string, key: KeyPair, content: Partial<Account>) => ({
@@ -67,9 +77,14 @@ async function sign(keys: Readonly<Record<'operator' | 'control' | 'workers' | '
     operatorJwt: await encodeOperator('petrel', operator, { system_account: system.getPublicKey() }),
     operatorSeed: text(operator.getSeed()),
     control: await signed('control', control, { limits: { ...connections, ...streams }, exports: offered }),
-    workers: await signed('workers', workers, { limits: connections, imports: takenFrom(control.getPublicKey()) }),
+    workers: await signed('workers', workers, {
+      limits: connections,
+      imports: takenFrom(control.getPublicKey()),
+      ...(revoked && { revocations: revoked }),
+    }),
     system: await signed('system', system, { limits: connections }),
     exchange: exchangeId(),
+    ...(revoked && { revoked }),
   };
 }
 

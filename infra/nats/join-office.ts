@@ -2,9 +2,10 @@
 import { createHash } from 'node:crypto';
 import type { Msg, NatsConnection } from '@nats-io/nats-core';
 import { z } from 'zod';
-import { errorToJson } from '../../core/errors.ts';
+import { errorToJson, TerminalError } from '../../core/errors.ts';
 import {
   joiningOf,
+  joiningRoles,
   joinRequest,
   joinsSubject,
   leaveNote,
@@ -12,6 +13,7 @@ import {
   parseJoiningName,
 } from '../../core/wire/join.ts';
 import type { JoinReply, JoinRequest } from '../../core/wire/join.ts';
+import type { Role } from '../../core/roles.ts';
 import { wireVersion } from '../../core/wire/messages.ts';
 import { issueUser } from './authority.ts';
 import { readMessage } from './incoming.ts';
@@ -25,6 +27,18 @@ export interface LeftMachine {
   readonly message: string;
 }
 
+/** A machine that has just got a credential. */
+export interface JoinedNow {
+  readonly instance: string;
+  readonly pool: string;
+  readonly roles: (typeof joiningRoles)[number][];
+  /** Public key of the credential. */
+  readonly key: string;
+  readonly host: string;
+  /** ISO time: when the credential expires. */
+  readonly until: string;
+}
+
 export interface JoinOfficePorts {
   /** Of the account of the workers. */
   readonly account: { readonly seed: string };
@@ -33,11 +47,16 @@ export interface JoinOfficePorts {
   /** Puts the build of this stack into the store, and returns its digest. */
   readonly publishBuild: (store: string) => Promise<string>;
   readonly left: (machine: LeftMachine) => void;
+  readonly joined: (machine: JoinedNow) => void;
+  /** Was this key, or the token that asks, revoked? */
+  readonly isRevoked: (key: string) => boolean;
 }
 
 /** A machine asks again long before its JWT ends. */
 const validMs = 3600 * 1000;
 const authError = z.object({ client: z.object({ name: z.string() }), reason: z.string() });
+
+const joinable = (roles: readonly Role[]) => joiningRoles.filter((role) => roles.includes(role));
 
 /** Follows from the key, so no machine gets the instance of another one. */
 export const joinedInstance = (pool: string, key: string): string =>
@@ -75,14 +94,20 @@ async function replyTo(subject: string, { key, store, host }: JoinRequest, ports
   const { pool, roles } = joiningOf(subject);
   const { account, stackInstance, stackName } = ports;
   const instance = joinedInstance(pool, key);
+  const until = new Date(Date.now() + validMs);
   try {
+    if (ports.isRevoked(key))
+      throw new TerminalError('Revoked', `this machine, ${instance}, was taken out of the pool ${pool}`, {
+        hint: 'petrel fleet revoke on the control machine did it. A new PETREL_HOME makes a new machine of it, with a new token',
+      });
     const build = await ports.publishBuild(store);
     const jwt = await issueUser(account, {
       name: instance,
       key,
       permissions: joinedPermissions({ instance, pool, roles }),
-      expiresAt: new Date(Date.now() + validMs),
+      expiresAt: until,
     });
+    ports.joined({ instance, pool, roles: joinable(roles), key, host, until: until.toISOString() });
     return { v: wireVersion, answer: 'welcome', instance, jwt, build, stackInstance, stackName, now: Date.now() };
   } catch (error) {
     const { code, message, hint = 'petrel status on the control machine' } = errorToJson(error);

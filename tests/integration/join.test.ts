@@ -1,9 +1,9 @@
 /** Machines that join a stack over TLS on loopback: each is a process group with an empty home. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { FleetList } from '../../api/fleet/list.ts';
+import type { Revoked } from '../../api/fleet/revoke.ts';
 import type { MachineStatus } from '../../api/runs/machine-status.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
@@ -16,12 +16,15 @@ import { poll } from '../../infra/poll.ts';
 import { ensureStack } from '../../infra/stack/index.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import { runWords } from '../cli.ts';
+import { startMachine } from '../joined-machine.ts';
+import type { JoinedMachine } from '../joined-machine.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
+import { kill } from '../stack-under-test.ts';
 
 const loop = new LoopUnderTest();
 const bounded = { everyMs: 50, timeoutMs: 60_000 };
-const machines: ChildProcess[] = [];
+const machines: JoinedMachine[] = [];
 let homes = 0;
 
 beforeAll(async () => {
@@ -31,7 +34,7 @@ beforeAll(async () => {
   await loop.up(trainer);
 });
 afterEach(async () => {
-  for (const machine of machines.splice(0)) await killed(machine);
+  for (const machine of machines.splice(0)) await machine.kill();
 });
 afterAll(() => loop.remove());
 
@@ -39,47 +42,24 @@ const token = async (...words: string[]): Promise<JoinFile> =>
   (await runWords(loop.home, ['fleet', 'token', '--pool', 'lab', '--json', ...words])).json();
 const status = async (): Promise<MachineStatus> => (await runWords(loop.home, ['status', '--json'])).json();
 
-interface Machine {
-  readonly process: ChildProcess;
-  readonly ended: Promise<number | null>;
-  said(): string;
-}
-
-/** A machine with nothing but Node and the command, in a process group of its own. */
-function machine(file: object): Machine {
-  const home = join(loop.home, `machine-${++homes}`);
-  mkdirSync(home, { mode: 0o700 });
+/** A machine with nothing but Node and the command. */
+function machine(file: object): JoinedMachine {
+  const home = newHome();
   const path = join(home, 'join.json');
   writeFileSync(path, JSON.stringify(file));
-  const { PATH } = process.env;
-  const words = [join(packageRoot(), 'cli/bin.mjs'), 'worker', '--join', path, '--threads', '1'];
-  const child = spawn(process.execPath, words, {
-    cwd: home,
-    env: { PATH, HOME: home, PETREL_HOME: join(home, 'petrel'), NO_COLOR: '1' },
-    detached: true,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  machines.push(child);
-  let text = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (part) => void (text += part));
-  return { process: child, ended: once(child, 'close').then(([code]) => code as number | null), said: () => text };
+  return started(home, [join(packageRoot(), 'cli/bin.mjs'), 'worker', '--join', path, '--threads', '1']);
 }
 
-/** All processes of the machine, at once. */
-async function killed({ pid, exitCode, signalCode }: ChildProcess): Promise<void> {
-  if (pid === undefined || exitCode !== null || signalCode !== null) return;
-  process.kill(-pid, 'SIGKILL');
-  await poll(() => !isThere(pid), bounded);
+function newHome(): string {
+  const home = join(loop.home, `machine-${++homes}`);
+  mkdirSync(home, { mode: 0o700 });
+  return home;
 }
 
-function isThere(group: number): boolean {
-  try {
-    process.kill(-group, 0);
-    return true;
-  } catch {
-    return false;
-  }
+function started(home: string, words: readonly string[], PATH?: string): JoinedMachine {
+  const joined = startMachine({ home, words, PATH });
+  machines.push(joined);
+  return joined;
 }
 
 /** The workers that did its rollout and reward jobs. */
@@ -106,17 +86,120 @@ it('fetches the build of the stack, works, and leaves when it is told to', async
   expect(await joined.ended, joined.said()).toBe(0);
 });
 
+describe('a machine that has Node and nothing else', () => {
+  /** `petrel fleet token --program` for a new machine. */
+  async function programFor(home: string, ...words: string[]): Promise<string> {
+    const path = join(home, 'join-lab.mjs');
+    await runWords(loop.home, ['fleet', 'token', '--pool', 'lab', '--program', path, ...words]);
+    return path;
+  }
+
+  it('joins with one program, and works', async () => {
+    const home = newHome();
+    const program = await programFor(home);
+    expect([statSync(program).mode & 0o777, readdirSync(home)]).toEqual([0o600, ['join-lab.mjs']]);
+    const began = performance.now();
+    const joined = started(home, [program, '--threads', '1'], join(home, 'empty'));
+    const isThere = async () =>
+      (await status()).workers.some(({ instance, state }) => /^lab-/.test(instance) && state === 'ready');
+    expect(await poll(isThere, bounded), joined.said()).toBe(true);
+    console.log(
+      `a machine with Node and nothing else was ready for jobs after ${((performance.now() - began) / 1000).toFixed(1)} s`,
+    );
+    const run = await loop.start({ trainer: { total_training_steps: 2 } });
+    await loop.reaches(run, 'completed');
+    expect([...(await writersOf(run))]).toEqual([expect.stringMatching(/^lab-[0-9a-f]{12}\/w1$/)]);
+    expect(readdirSync(home).sort()).toEqual(['.petrel', 'join-lab.mjs']);
+    joined.process.kill('SIGTERM');
+    expect(await joined.ended, joined.said()).toBe(0);
+  });
+
+  it('is told what is wrong with its token or with what was typed', async () => {
+    const home = newHome();
+    const program = await programFor(home);
+    const wrong = started(home, [program, '--threads', 'many']);
+    expect([await wrong.ended, wrong.said()]).toEqual([2, expect.stringContaining('got --threads many')]);
+    const text = readFileSync(program, 'utf8');
+    writeFileSync(program, text.replace(/"expires":"[^"]+"/, '"expires":"2020-01-01T00:00:00.000Z"'));
+    const late = started(home, [program]);
+    expect([await late.ended, late.said().replaceAll(/\s+/g, ' ')]).toEqual([
+      2,
+      expect.stringMatching(
+        /expected a token that is still valid, got one of the pool lab that expired at 2020.* petrel fleet token/,
+      ),
+    ]);
+  });
+
+  it('gets a program that replaces no file', async () => {
+    const home = newHome();
+    const program = await programFor(home);
+    await expect(programFor(home)).rejects.toThrow(`--program: expected the path of a new file, got ${program}`);
+  });
+});
+
 it('vanishes with all its processes, and another machine finishes the run', async () => {
   const file = await token();
   const first = machine(file);
   expect(await poll(() => first.said().includes('joined'), bounded)).toBe(true);
   const run = await loop.start({ trainer: { total_training_steps: 8 } });
   await loop.until(run, 'an iteration', async () => (await loop.iterations(run)).length > 0);
-  await killed(first.process);
+  await first.kill();
   const second = machine(file);
   await loop.reaches(run, 'completed');
-  const instanceOf = ({ said }: Machine) => /joined \S+ as (lab-[0-9a-f]{12})/.exec(said())?.[1];
+  const instanceOf = ({ said }: JoinedMachine) => /joined \S+ as (lab-[0-9a-f]{12})/.exec(said())?.[1];
   expect(await writersOf(run)).toEqual(new Set([`${instanceOf(first)}/w1`, `${instanceOf(second)}/w1`]));
+});
+
+describe('what is revoked', () => {
+  const fleet = async () => (await runWords(loop.home, ['fleet', 'ls', '--json'])).json<FleetList>();
+  const instanceOf = ({ said }: JoinedMachine) => /joined \S+ as (lab-[0-9a-f]{12})/.exec(said())?.[1] ?? '';
+  const isPresent = async (instance: string) =>
+    (await fleet()).machines.some((one) => one.instance === instance && one.state === 'present');
+
+  it('a machine: it is cut off at once, says why and leaves, and another one finishes the run', async () => {
+    const [first, second] = [machine(await token()), machine(await token())];
+    expect(await poll(() => instanceOf(first) !== '' && instanceOf(second) !== '', bounded)).toBe(true);
+    const [out, stays] = [instanceOf(first), instanceOf(second)];
+    expect(await poll(async () => (await isPresent(out)) && (await isPresent(stays)), bounded)).toBe(true);
+    const run = await loop.start({ trainer: { total_training_steps: 8 } });
+    await loop.until(run, 'an iteration', async () => (await loop.iterations(run)).length > 0);
+    const { machines: revoked } = (await runWords(loop.home, ['fleet', 'revoke', out, '--json'])).json<Revoked>();
+    expect(revoked).toEqual([out]);
+    expect(await first.ended, first.said()).not.toBe(0);
+    expect(first.said().replaceAll(/\s+/g, ' ')).toContain(`this machine, ${out}, was taken out of the pool lab`);
+    await loop.reaches(run, 'completed');
+    expect([...(await writersOf(run))]).toContain(`${stays}/w1`);
+    expect((await fleet()).machines.find(({ instance }) => instance === out)?.state).toBe('revoked');
+    expect((await status()).left.some(({ code, pool }) => code === 'Revoked' && pool === 'lab')).toBe(true);
+    expect(await isPresent(stays)).toBe(true);
+  });
+
+  it('a token: nobody joins with it any more, also after the server has started again; another token still works', async () => {
+    const [file, other] = [await token(), await token()];
+    expect((await runWords(loop.home, ['fleet', 'revoke', file.id, '--json'])).json<Revoked>().tokens).toEqual([
+      file.id,
+    ]);
+    const refused = async () => {
+      const late = machine(file);
+      expect(await late.ended).not.toBe(0);
+      expect(late.said()).toMatch(/does not accept this token/);
+    };
+    await refused();
+    const server = loop.process('nats').pid;
+    await kill(loop.process('nats'));
+    expect(await poll(() => (loop.processIfThere('nats')?.pid ?? server) !== server, bounded)).toBe(true);
+    await refused();
+    const welcome = machine(other);
+    expect(await poll(() => instanceOf(welcome) !== '', bounded), welcome.said()).toBe(true);
+  });
+
+  it('must be known', async () => {
+    await token('--pool', 'scorers');
+    await expect(runWords(loop.home, ['fleet', 'revoke', 'scorer'])).rejects.toMatchObject({
+      message: 'expected a machine, a token or a pool of this stack, got "scorer"',
+      hint: expect.stringContaining('petrel fleet revoke scorers'),
+    });
+  });
 });
 
 it.each<readonly [string, string, (file: JoinFile) => Promise<object>, RegExp]>([

@@ -1,10 +1,12 @@
 /**
- * `npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--subject <name>] [--alone] [--store <folder or s3://…>] [--json]`
+ * `npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--subject <name>] [--alone] [--machines] [--store <folder or s3://…>] [--json]`
  * `--subject`: the run that is disturbed (subjects.ts); default: grpo.
+ * `--machines`: faults of machines that have joined, and of the control machine (machine-seed.ts), one per run.
  * `--alone`: one fault per run, each fault in turn, and the cost of each compared with an undisturbed run.
  */
 import { parseArgs } from 'node:util';
 import { Bed } from './bed.ts';
+import { playMachines } from './machine-play.ts';
 import { faults } from './pairs.ts';
 import type { FaultName, Layout } from './pairs.ts';
 import { planTitle, plansAlone, plansOf, seedsPerCycle } from './plan.ts';
@@ -15,10 +17,11 @@ import { runSeed, undisturbedSeconds } from './seed.ts';
 import type { SeedResult } from './seed.ts';
 
 const usage =
-  'usage: npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--subject <name>] [--alone] [--store <folder or s3://…>] [--json]';
+  'usage: npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--subject <name>] [--alone] [--machines] [--store <folder or s3://…>] [--json]';
 
 async function main(args: readonly string[]): Promise<number> {
-  const { seeds, from, fault, subject, alone, store, json } = options(args);
+  const { seeds, from, fault, subject, alone, machines, store, json } = options(args);
+  if (machines) return playMachines(from, seeds);
   const say = json ? console.error : console.log;
   const results: SeedResult[] = [];
   let failed = 0;
@@ -53,6 +56,7 @@ function options(args: readonly string[]): {
   fault: FaultName | undefined;
   subject: Subject;
   alone: boolean;
+  machines: boolean;
   store: string | undefined;
   json: boolean;
 } {
@@ -66,6 +70,7 @@ function options(args: readonly string[]): {
       subject: text,
       store: text,
       alone: { type: 'boolean' },
+      machines: { type: 'boolean' },
       json: { type: 'boolean' },
     },
   });
@@ -83,6 +88,7 @@ function options(args: readonly string[]): {
     from: whole('from', values.from ?? '1'),
     fault: values.fault as FaultName | undefined,
     alone: values.alone ?? false,
+    machines: values.machines ?? false,
     store: values.store,
     json: values.json ?? false,
   };

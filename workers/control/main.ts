@@ -25,6 +25,7 @@ import { readEndpoints } from '../../infra/stack/state.ts';
 import { drivesRun, noteDrivenRun, servesStore } from '../../infra/stack/driven-runs.ts';
 import { instanceName, stackName } from '../../infra/stack/identity.ts';
 import { announceReady, keepStack, noteLeftMachine, stackFromEnv } from '../../infra/stack/index.ts';
+import { noteJoined } from '../../infra/stack/fleet-register.ts';
 import { keepInputs } from '../../infra/retention/inputs.ts';
 import { endSweep } from '../../infra/retention/orphans.ts';
 import { defaultGraceMs, sayPass, sweepStore } from '../../infra/retention/sweep.ts';
@@ -103,6 +104,8 @@ if (stack.listen !== undefined && workersAccount !== undefined)
       log(`a machine of the pool ${machine.pool} (${machine.host}) cannot work: ${machine.message}`);
       noteLeftMachine(petrelHome(), machine);
     },
+    joined: (machine) => noteJoined(petrelHome(), machine),
+    isRevoked: (key) => readEndpoints(petrelHome())?.nats?.authority.revoked?.[key] !== undefined,
   });
 const runStores = new Map<string, Store>();
 const loopDelay = watchLoopDelay();

@@ -15,12 +15,32 @@ export const FLEET_COMMANDS: readonly CommandSpec[] = [
       },
       { flags: '--ttl <duration>', doc: 'for how long machines may join with it', default: '24h' },
       { flags: '--store <store>', doc: 'the store whose runs the pool serves; default: the one of this home' },
+      {
+        flags: '--program <file>',
+        doc: 'write a program instead, for machines that have Node and nothing else: node FILE joins',
+      },
     ],
     examples: [
       'petrel fleet token --pool gpus > join.json',
       'petrel fleet token --pool scorers --roles reward --ttl 1h',
+      'petrel fleet token --pool lab --program join-lab.mjs',
     ],
     load: () => import('./token.ts'),
+  },
+  {
+    name: 'fleet ls',
+    doc: 'Show the machines that have joined, and the tokens with which others may.',
+    group: 'This machine',
+    examples: ['petrel fleet ls', 'petrel fleet ls --json'],
+    load: () => import('./ls.ts'),
+  },
+  {
+    name: 'fleet revoke',
+    doc: 'Take back a machine, a token, or all of a pool, as fleet ls shows them. Connections end at once, their jobs go on elsewhere, and none of them can join again.',
+    group: 'This machine',
+    arguments: '<what>',
+    examples: ['petrel fleet revoke lab', 'petrel fleet revoke token-4f0c2a91b7d3'],
+    load: () => import('./revoke.ts'),
   },
   {
     name: 'worker',

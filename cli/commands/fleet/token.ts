@@ -1,5 +1,6 @@
 /** `petrel fleet token`. */
-import { fleetToken } from '../../../api/fleet/token.ts';
+import { basename, resolve } from 'node:path';
+import { fleetToken, writeJoinProgram } from '../../../api/fleet/token.ts';
 import { parseDuration } from '../../../core/schedules/duration.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { textOption } from '../../options.ts';
@@ -11,7 +12,17 @@ export async function run(input: CommandInput, context: CommandContext): Promise
     ttlMs: parseDuration(textOption(input, 'ttl') ?? '', '--ttl'),
     store: textOption(input, 'store'),
   });
-  context.printer.data(file, () => JSON.stringify(file, null, 2));
-  context.printer.notice(`valid until ${file.expires}; on the other machine: petrel worker --join FILE`);
+  const program = textOption(input, 'program');
+  if (program === undefined) {
+    context.printer.data(file, () => JSON.stringify(file, null, 2));
+    context.printer.notice(`valid until ${file.expires}; on the other machine: petrel worker --join FILE`);
+    return undefined;
+  }
+  writeJoinProgram(resolve(context.cwd, program), file);
+  context.printer.data(
+    { program, expires: file.expires },
+    () => `wrote ${program}, which is valid until ${file.expires}`,
+  );
+  context.printer.notice(`on the other machine, which needs only Node: node ${basename(program)}`);
   return undefined;
 }

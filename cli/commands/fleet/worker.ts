@@ -1,20 +1,25 @@
 /** `petrel worker --join FILE`. */
+import { readFileSync } from 'node:fs';
 import { joinFleet } from '../../../api/fleet/join.ts';
+import { InvalidInputError } from '../../../core/errors.ts';
+import { untilToldToLeave } from '../../until-told-to-leave.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { integerOption, textOption } from '../../options.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
-  const leaving = new AbortController();
-  const leave = () => leaving.abort();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, leave);
-  try {
-    await joinFleet(context, {
-      file: textOption(input, 'join') ?? '',
-      threads: integerOption(input, 'threads', 1, 1_024),
-      signal: leaving.signal,
-    });
-  } finally {
-    for (const signal of ['SIGINT', 'SIGTERM'] as const) process.off(signal, leave);
-  }
+  const where = textOption(input, 'join') ?? '';
+  const [text, threads] = [readText(where), integerOption(input, 'threads', 1, 1_024)];
+  await untilToldToLeave((signal) => joinFleet(context, { text, where, threads, signal }));
   return undefined;
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (cause) {
+    throw new InvalidInputError(`--join: expected a readable file, got ${path}`, {
+      hint: 'petrel fleet token --pool NAME > FILE on the control machine makes one',
+      cause,
+    });
+  }
 }

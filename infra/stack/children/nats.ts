@@ -7,7 +7,7 @@ import { natsArgs, writeNatsConfig } from '../../nats/server.ts';
 import { ballastBytes } from '../../store/ballast.ts';
 import { freeBytes } from '../../store/free-space.ts';
 import type { ChildSpec } from '../child-spec.ts';
-import { natsFolder, natsUrl, stackFolder } from '../state.ts';
+import { natsFolder, natsUrl, readEndpoints, stackFolder } from '../state.ts';
 import type { Endpoints } from '../state.ts';
 
 export function natsChild(home: string, tool: Tool, endpoints: Endpoints): ChildSpec {
@@ -28,7 +28,8 @@ export function natsChild(home: string, tool: Tool, endpoints: Endpoints): Child
     env: {},
     prepare: () => {
       removeForeignStreams(options.storeDir, nats.authority.control.id);
-      writeNatsConfig(options);
+      // A command may have revoked a machine since the supervisor started.
+      writeNatsConfig({ ...options, authority: readEndpoints(home)?.nats?.authority ?? options.authority });
     },
     isReady: () => health.isReady(),
     isStuck: () => refusesMessages(options.storeDir, health),

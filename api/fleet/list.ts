@@ -1,0 +1,31 @@
+/** Machines that have joined this stack, and the tokens with which others may. */
+import { fleetTokens, joinedMachines } from '../../infra/stack/fleet-register.ts';
+import type { FleetToken, JoinedMachine } from '../../infra/stack/fleet-register.ts';
+import { readEndpoints } from '../../infra/stack/state.ts';
+import type { ApiContext } from '../context.ts';
+import type { LiveSource } from '../runs/live-source.ts';
+
+export interface FleetMachine extends Omit<JoinedMachine, 'key'> {
+  readonly state: 'present' | 'gone' | 'revoked';
+  /** Jobs that its workers have at present. */
+  readonly jobs: number;
+}
+
+export interface FleetList {
+  readonly machines: readonly FleetMachine[];
+  readonly tokens: readonly (Omit<FleetToken, 'key'> & { readonly revoked: boolean })[];
+}
+
+/** Those whose credential has not expired. */
+export async function fleetList({ home }: Pick<ApiContext, 'home'>, live: LiveSource): Promise<FleetList> {
+  const revoked = readEndpoints(home)?.nats?.authority.revoked ?? {};
+  const workers = await live.workers();
+  return {
+    machines: joinedMachines(home).map(({ key, ...machine }) => {
+      const own = workers.filter(({ instance }) => instance === machine.instance);
+      const state = revoked[key] !== undefined ? 'revoked' : own.length > 0 ? 'present' : 'gone';
+      return { ...machine, state, jobs: own.reduce((sum, { jobs }) => sum + jobs.length, 0) };
+    }),
+    tokens: fleetTokens(home).map(({ key, ...token }) => ({ ...token, revoked: revoked[key] !== undefined })),
+  };
+}

@@ -1,0 +1,48 @@
+/** `petrel fleet ls`. */
+import { fleetList } from '../../../api/fleet/list.ts';
+import type { FleetList } from '../../../api/fleet/list.ts';
+import { openLive } from '../../../api/runs/live-source.ts';
+import type { CommandContext, CommandInput } from '../../command.ts';
+import type { Printer } from '../../printer/printer.ts';
+import { renderTable, widthFor } from '../../printer/table.ts';
+
+export async function run(_input: CommandInput, context: CommandContext): Promise<undefined> {
+  const live = await openLive(context.home);
+  try {
+    const list = await fleetList(context, live);
+    context.printer.data(list, () => listText(list, context.printer));
+  } finally {
+    await live.close();
+  }
+  return undefined;
+}
+
+function listText({ machines, tokens }: FleetList, printer: Printer): string {
+  if (machines.length + tokens.length === 0)
+    return 'no machine has joined, and there is no token\nnext: petrel fleet token --pool NAME --program FILE';
+  const width = widthFor(printer.stdout);
+  const ofMachines = renderTable(
+    machines,
+    [
+      { head: 'machine', value: ({ instance }) => instance },
+      { head: 'pool', value: ({ pool }) => pool },
+      { head: 'state', value: ({ state }) => state },
+      { head: 'host', value: ({ host }) => host, shrink: true },
+      { head: 'jobs', value: ({ jobs }) => jobs },
+      { head: 'joined', value: ({ joinedAt }) => joinedAt.slice(0, 19).replace('T', ' ') },
+    ],
+    width,
+  );
+  const ofTokens = renderTable(
+    tokens,
+    [
+      { head: 'token', value: ({ id }) => id },
+      { head: 'pool', value: ({ pool }) => pool },
+      { head: 'roles', value: ({ roles }) => roles.join(' ') },
+      { head: 'state', value: ({ revoked }) => (revoked ? 'revoked' : 'valid') },
+      { head: 'until', value: ({ until }) => until.slice(0, 19).replace('T', ' ') },
+    ],
+    width,
+  );
+  return [...(machines.length > 0 ? [ofMachines] : []), ...(tokens.length > 0 ? [ofTokens] : [])].join('\n\n');
+}

@@ -1,0 +1,10 @@
+/** `petrel fleet revoke`. */
+import { fleetRevoke } from '../../../api/fleet/revoke.ts';
+import type { CommandContext, CommandInput } from '../../command.ts';
+
+export async function run({ words: [what = ''] }: CommandInput, context: CommandContext): Promise<undefined> {
+  const revoked = await fleetRevoke(context, what);
+  const names = [...revoked.machines, ...revoked.tokens];
+  context.printer.data(revoked, () => `revoked ${names.join(', ')}`);
+  return undefined;
+}

@@ -1,0 +1,94 @@
+/**
+ * A stack whose rollouts and scores are made on two other machines, which have joined it over TLS. Each machine is a process group
+ * with a home of its own, and reaches NATS through a proxy that can be cut. The store is a folder, so it cannot be cut.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packageRoot } from '../../infra/home.ts';
+import { faultsVariable } from '../../infra/faults/index.ts';
+import { listWorkers } from '../../infra/nats/presence.ts';
+import { freePorts } from '../../infra/ports.ts';
+import { poll } from '../../infra/poll.ts';
+import { ensureStack } from '../../infra/stack/index.ts';
+import type { WorkerPool } from '../../infra/stack/index.ts';
+import type { JoinFile } from '../../core/wire/join.ts';
+import { runWords } from '../cli.ts';
+import { startCutProxy } from '../cut-proxy.ts';
+import type { CutProxy } from '../cut-proxy.ts';
+import { startMachine } from '../joined-machine.ts';
+import type { JoinedMachine } from '../joined-machine.ts';
+import { Bed } from './bed.ts';
+
+const trainers: readonly WorkerPool[] = [{ name: 'train', count: 1, roles: ['trainer'], threads: 1 }];
+
+export interface Machine extends JoinedMachine {
+  /** Name of its processes at points of faults. */
+  readonly name: string;
+  readonly proxy: CutProxy;
+  readonly instance: () => string | undefined;
+}
+
+export class MachineBed {
+  readonly bed = new Bed();
+  #machines: Machine[] = [];
+  #file: JoinFile | undefined;
+  #count = 0;
+
+  get machines(): readonly Machine[] {
+    return this.#machines;
+  }
+
+  /** The stack and so many machines that take jobs. */
+  async up(count = 2): Promise<void> {
+    if (this.#file === undefined) {
+      const [port] = (await freePorts(1)) as [number];
+      const { home } = this.bed.loop;
+      await ensureStack({ home, workers: trainers, listen: { host: '127.0.0.1', port } });
+      await this.bed.up(trainers);
+      this.#file = (await runWords(home, ['fleet', 'token', '--pool', 'lab', '--json'])).json<JoinFile>();
+    } else await this.bed.up(trainers);
+    while (this.#machines.length < count) this.#machines.push(await this.#start());
+    await this.#ready();
+  }
+
+  /** A machine that is no longer counted: it was killed, or stays cut off. */
+  forget(machine: Machine): void {
+    this.#machines = this.#machines.filter((one) => one !== machine);
+  }
+
+  async remove(): Promise<void> {
+    for (const machine of this.#machines) await end(machine);
+    await this.bed.remove();
+  }
+
+  async #start(): Promise<Machine> {
+    const file = this.#file;
+    if (file === undefined) throw new Error('up() comes first');
+    const name = `machine-${++this.#count}`;
+    const home = join(this.bed.loop.home, name);
+    mkdirSync(home, { mode: 0o700 });
+    const proxy = await startCutProxy(Number(new URL(file.nats.url).port));
+    const nats = { ...file.nats, url: `nats://127.0.0.1:${proxy.port}` };
+    writeFileSync(join(home, 'join.json'), JSON.stringify({ ...file, nats }));
+    const words = [join(packageRoot(), 'cli/bin.mjs'), 'worker', '--join', 'join.json', '--threads', '1'];
+    const env = { PETREL_CHILD: name, [faultsVariable]: process.env[faultsVariable] ?? '' };
+    const joined = startMachine({ home, words, env });
+    const instance = () => /joined \S+ as (lab-[0-9a-f]{12})/.exec(joined.said())?.[1];
+    return { ...joined, name, proxy, instance };
+  }
+
+  async #ready(): Promise<void> {
+    const ready = async () => {
+      const present = (await listWorkers(this.bed.loop.nc)).map(({ instance }) => instance);
+      return this.#machines.every((machine) => present.includes(machine.instance() ?? ''));
+    };
+    if ((await poll(ready, { everyMs: 50, timeoutMs: 60_000 })) === true) return;
+    throw new Error(`a machine did not join:\n${this.#machines.map(({ said }) => said()).join('\n')}`);
+  }
+}
+
+/** Ends the machine and its proxy. */
+export async function end(machine: Machine): Promise<void> {
+  await machine.kill();
+  await machine.proxy.close();
+}

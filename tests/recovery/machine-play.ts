@@ -1,0 +1,52 @@
+/** Many seeds of faults of machines, and a table of how soon the runs went on. */
+import { median } from '../../bench/clock.ts';
+import { MachineBed } from './machine-bed.ts';
+import { machineFaults, machinePlan, machineTitle, runMachineSeed } from './machine-seed.ts';
+import type { MachineResult } from './machine-seed.ts';
+
+/** Returns the exit code. After a failed seed, the next one gets a new stack. */
+export async function playMachines(from: number, count: number): Promise<number> {
+  const results: MachineResult[] = [];
+  let failed = 0;
+  let on: MachineBed | undefined;
+  const remove = async () => {
+    await on?.remove();
+    on = undefined;
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const)
+    process.once(signal, () => void remove().finally(() => process.exit(130)));
+  for (let seed = from; seed < from + count; seed++) {
+    const plan = machinePlan(seed);
+    try {
+      on ??= new MachineBed();
+      const result = await runMachineSeed(on, plan);
+      results.push(result);
+      console.log(`ok ${result.seconds.toFixed(1)} s  ${machineTitle(plan)}`);
+    } catch (error) {
+      failed++;
+      console.log(`FAILED  ${machineTitle(plan)}: ${error instanceof Error ? error.message : String(error)}`);
+      await remove();
+    }
+  }
+  await remove();
+  console.log(`\n${table(results)}\n\n${results.length} passed, ${failed} failed`);
+  return failed === 0 ? 0 : 1;
+}
+
+function table(results: readonly MachineResult[]): string {
+  const lines = machineFaults.flatMap((fault) => {
+    const of = results.filter(({ plan }) => plan.fault === fault);
+    if (of.length === 0) return [];
+    const after = of.map(({ wentOnAfterS }) => wentOnAfterS);
+    const stages = [...new Set(of.map(({ plan }) => `${plan.place.stage} (${plan.place.point})`))].sort().join(', ');
+    return [`| ${fault} | ${of.length} | ${stages} | ${spread(after)} | ${spread(of.map(({ seconds }) => seconds))} |`];
+  });
+  return [
+    '| fault | times | at | the run went on after, s: median (longest) | run, s |',
+    '| --- | --- | --- | --- | --- |',
+    ...lines,
+  ].join('\n');
+}
+
+const spread = (values: readonly number[]): string =>
+  values.length === 0 ? '–' : `${median(values).toFixed(1)} (${Math.max(...values).toFixed(1)})`;
