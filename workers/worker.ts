@@ -62,6 +62,12 @@ import { Gate, Slots } from './slots.ts';
 const failuresToUnhealthy = 3;
 /** How long an unhealthy worker stays visible before it exits and its supervisor starts a new one. */
 const unhealthyMs = 10_000;
+/** Whose presence a worker needs: trainers share a run's jobs, and samples go to one of the workers that score. */
+const peersOf = (own: readonly Role[]): Role[] => [
+  ...(own.includes('trainer') ? (['trainer'] as const) : []),
+  ...(own.some((role) => role !== 'trainer') ? (['reward'] as const) : []),
+];
+
 /** Parallel rollout jobs. Their samples share the engine's slots, so a short queue of jobs keeps the engine busy. */
 const slotsOf: Readonly<Record<Exclude<Role, 'reward'>, number>> = { trainer: 1, rollout: 8 };
 
@@ -182,7 +188,7 @@ export class Worker {
     this.#listenForReleases();
     this.#listenForTheGone();
     if (roles.includes('reward')) this.#listenForEndedSamples();
-    watchPresence(this.#ports.nc, (entry) => this.#meet(entry));
+    watchPresence(this.#ports.nc, (entry) => this.#meet(entry), peersOf(roles));
     await this.#fitness.firstLack(this.#generalNeeds());
     for (const role of roles) this.#pull(role);
     this.#state = 'ready';

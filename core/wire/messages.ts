@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { JobId, RunId } from '../ids.ts';
-import { roles } from '../roles.ts';
+import { roles, roleSets } from '../roles.ts';
 import type { Role } from '../roles.ts';
 import { anyPlace, placeWords } from './worker-identity.ts';
 import type { WorkerPlace } from './worker-identity.ts';
@@ -204,6 +204,13 @@ export const presenceSubject = (worker: WorkerPlace & Pick<Presence, 'roles'>) =
 export const presenceEntrySubject = (worker: WorkerPlace & Pick<Presence, 'roles'>) =>
   `$KV.${presenceBucket}.${presenceKey(worker)}`;
 export const presencesSubject = `presence.*.${anyPlace}`;
+/** The messages of workers that have one of these roles at least. */
+export function presencesOf(some: readonly Role[]): string[] {
+  const words = roleSets(roles)
+    .filter((of) => of.some((role) => some.includes(role)))
+    .map(rolesWord);
+  return words.map((word) => `presence.${word}.${anyPlace}`);
+}
 
 const rolesWord = (of: readonly Role[]): string => roles.filter((role) => of.includes(role)).join('-') || 'none';
 

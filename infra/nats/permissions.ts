@@ -3,6 +3,7 @@
  * workers, and hears only what is for them (docs/decisions/0019-accounts-for-workers.md).
  */
 import type { User } from '@nats-io/jwt';
+import { roleSets } from '../../core/roles.ts';
 import type { Role } from '../../core/roles.ts';
 import { declarationSubject } from '../../core/wire/declarations.ts';
 import { allSamplesTakenSubject, endedSamplesSubject, samplesTakenSubject } from '../../core/wire/ended-samples.ts';
@@ -42,7 +43,8 @@ export function workerPermissions(instance: string, roles: readonly Role[]): Par
         ...roles.map((role) => claimSubject(role, '*', '*', own)),
         eventSubject('*', '*', own),
         logSubject('*', own),
-        ...subsetsOf(roles).flatMap((some) => [
+        // A worker of the pool has some of its roles.
+        ...roleSets(roles).flatMap((some) => [
           presenceSubject({ ...own, roles: some }),
           presenceEntrySubject({ ...own, roles: some }),
         ]),
@@ -86,13 +88,6 @@ export function joinPermissions(from: Parameters<typeof joinSubject>[0]): Partia
     pub: { allow: [joinSubject(from), leaveSubject(from)] },
     sub: { allow: [`${inboxOf({ instance: from.asker })}.>`] },
   };
-}
-
-/** A worker of the pool has some of its roles. */
-function subsetsOf(roles: readonly Role[]): Role[][] {
-  const sets: Role[][] = [[]];
-  for (const role of roles) for (const set of [...sets]) sets.push([...set, role]);
-  return sets;
 }
 
 /** Takes messages from the role's queues, and acks them. From 2.15 on the server may put its domain and account into acks. */

@@ -1,11 +1,13 @@
 /** Presence of workers: each worker writes its entry into a bucket whose entries expire. */
 import { headers } from '@nats-io/nats-core';
 import type { NatsConnection } from '@nats-io/nats-core';
+import type { Role } from '../../core/roles.ts';
 import {
   presence,
   presenceEntrySubject,
   presenceKey,
   presenceSubject,
+  presencesOf,
   presencesSubject,
 } from '../../core/wire/messages.ts';
 import type { Presence, Timing } from '../../core/wire/messages.ts';
@@ -64,14 +66,18 @@ export class PresenceBeacon {
   }
 }
 
-/** Calls the listener for every published entry, also for this worker's own. An entry that does not belong to its subject is dropped. */
-export function watchPresence(nc: NatsConnection, onEntry: (entry: Presence) => void): void {
-  nc.subscribe(presencesSubject, {
-    callback: (error, message) => {
-      const entry = error === null ? readMessage(message, presence) : undefined;
-      if (entry !== undefined && presenceSubject(entry) === message.subject) onEntry(entry);
-    },
-  });
+/**
+ * Calls the listener for every published entry, also for this worker's own. An entry that does not belong to its subject is dropped.
+ * `of`: only of workers with one of these roles; default: all.
+ */
+export function watchPresence(nc: NatsConnection, onEntry: (entry: Presence) => void, of?: readonly Role[]): void {
+  for (const subject of of === undefined ? [presencesSubject] : presencesOf(of))
+    nc.subscribe(subject, {
+      callback: (error, message) => {
+        const entry = error === null ? readMessage(message, presence) : undefined;
+        if (entry !== undefined && presenceSubject(entry) === message.subject) onEntry(entry);
+      },
+    });
 }
 
 /**

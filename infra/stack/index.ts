@@ -13,7 +13,7 @@ export { defaultPools } from './state.ts';
 export type { ChildState, StackInfo, WorkerPool } from './state.ts';
 export { parseListenAddress } from './listen.ts';
 export type { ListenAddress } from './listen.ts';
-export { leftMachines, noteLeftMachine } from './left-machines.ts';
+export { leftMachines, LeftMachines } from './left-machines.ts';
 export type { LeftMachine } from './left-machines.ts';
 export { stackName } from './identity.ts';
 export { asWorker } from './nats-secrets.ts';

@@ -27,11 +27,42 @@ export function leftMachines(home: string, now = Date.now()): LeftMachine[] {
   return all.filter(({ at }) => now - Date.parse(at) < shownMs);
 }
 
-/** Equal ones of a host are one entry. */
-export function noteLeftMachine(home: string, left: Omit<LeftMachine, 'at' | 'times'>): void {
-  const isSame = (one: LeftMachine) => one.host === left.host && one.pool === left.pool && one.code === left.code;
-  const known = leftMachines(home);
-  const times = 1 + (known.find(isSame)?.times ?? 0);
-  const entry: LeftMachine = { ...left, at: new Date().toISOString(), times };
-  writeHomeJson(fileOf(home), [entry, ...known.filter((one) => !isSame(one))].slice(0, most));
+type Left = Omit<LeftMachine, 'at' | 'times'>;
+
+/** Time between two writes of the file: a machine without a valid token may knock all the time. */
+const writeEveryMs = 1_000;
+
+/** Writes entries down, equal ones of a host as one. Of many within a second the first ones are kept. */
+export class LeftMachines {
+  readonly #home: string;
+  readonly #waiting = new Map<string, { readonly left: Left; times: number }>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(home: string) {
+    this.#home = home;
+  }
+
+  note(left: Left): void {
+    const name = nameOf(left);
+    const waiting = this.#waiting.get(name);
+    if (waiting !== undefined) waiting.times += 1;
+    else if (this.#waiting.size < most) this.#waiting.set(name, { left, times: 1 });
+    this.#timer ??= setTimeout(() => this.write(), writeEveryMs);
+  }
+
+  /** At once. */
+  write(now = new Date()): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const known = leftMachines(this.#home, now.getTime());
+    const noted = [...this.#waiting.values()].map(({ left, times }): LeftMachine => {
+      const before = known.find((one) => nameOf(one) === nameOf(left))?.times ?? 0;
+      return { ...left, at: now.toISOString(), times: before + times };
+    });
+    const others = known.filter((one) => !this.#waiting.has(nameOf(one)));
+    this.#waiting.clear();
+    writeHomeJson(fileOf(this.#home), [...noted, ...others].slice(0, most));
+  }
 }
+
+const nameOf = ({ host, pool, code }: Left): string => `${host} ${pool} ${code}`;

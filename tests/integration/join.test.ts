@@ -170,7 +170,8 @@ describe('what is revoked', () => {
     await loop.reaches(run, 'completed');
     expect([...(await writersOf(run))]).toContain(`${stays}/w1`);
     expect((await fleet()).machines.find(({ instance }) => instance === out)?.state).toBe('revoked');
-    expect((await status()).left.some(({ code, pool }) => code === 'Revoked' && pool === 'lab')).toBe(true);
+    const isTold = async () => (await status()).left.some(({ code, pool }) => code === 'Revoked' && pool === 'lab');
+    expect(await poll(isTold, bounded)).toBe(true);
     expect(await isPresent(stays)).toBe(true);
   });
 

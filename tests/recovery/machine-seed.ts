@@ -20,9 +20,10 @@ export type MachineFault = (typeof machineFaults)[number];
 /** What a machine is doing when it happens. */
 const points: readonly { readonly stage: string; readonly point: FaultPoint; readonly facts: FaultFacts }[] = [
   { stage: 'rollout', point: 'sample.token', facts: {} },
-  { stage: 'rollout', point: 'journal.after', facts: {} },
+  { stage: 'rollout', point: 'job.begin', facts: { stage: 'rollout' } },
   { stage: 'rollout', point: 'result.before', facts: { stage: 'rollout' } },
   { stage: 'rollout', point: 'result.after', facts: { stage: 'rollout' } },
+  { stage: 'rollout', point: 'ack.before', facts: { stage: 'rollout' } },
   { stage: 'reward', point: 'job.begin', facts: { stage: 'reward' } },
   { stage: 'reward', point: 'result.before', facts: { stage: 'reward' } },
 ];

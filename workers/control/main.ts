@@ -24,7 +24,7 @@ import { openJoinOffice } from '../../infra/nats/join-office.ts';
 import { readEndpoints } from '../../infra/stack/state.ts';
 import { drivesRun, noteDrivenRun, servesStore } from '../../infra/stack/driven-runs.ts';
 import { instanceName, stackName } from '../../infra/stack/identity.ts';
-import { announceReady, keepStack, noteLeftMachine, stackFromEnv } from '../../infra/stack/index.ts';
+import { announceReady, keepStack, LeftMachines, stackFromEnv } from '../../infra/stack/index.ts';
 import { noteJoined } from '../../infra/stack/fleet-register.ts';
 import { keepInputs } from '../../infra/retention/inputs.ts';
 import { endSweep } from '../../infra/retention/orphans.ts';
@@ -85,6 +85,7 @@ async function openServed(url: string): Promise<Store> {
 }
 
 let ownBuild: Promise<Build> | undefined;
+const left = new LeftMachines(petrelHome());
 const workersAccount = readEndpoints(petrelHome())?.nats?.authority.workers;
 if (stack.listen !== undefined && workersAccount !== undefined)
   openJoinOffice(nc, system, {
@@ -102,7 +103,7 @@ if (stack.listen !== undefined && workersAccount !== undefined)
     },
     left: (machine) => {
       log(`a machine of the pool ${machine.pool} (${machine.host}) cannot work: ${machine.message}`);
-      noteLeftMachine(petrelHome(), machine);
+      left.note(machine);
     },
     joined: (machine) => noteJoined(petrelHome(), machine),
     isRevoked: (key) => readEndpoints(petrelHome())?.nats?.authority.revoked?.[key] !== undefined,
