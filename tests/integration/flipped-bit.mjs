@@ -1,11 +1,11 @@
 /**
  * A preload that makes the memory of one worker fail once: after the next optimiser step of the worker that the file
- * PETREL_FLIP_BIT_OF names, it flips a bit of a weight and removes the file. `NODE_OPTIONS=--import=<this file>`.
+ * FLIP_BIT_OF names, it flips a bit of a weight and removes the file. `NODE_OPTIONS=--import=<this file>`.
  */
 import { readFileSync, rmSync } from 'node:fs';
 import Module from 'node:module';
 
-const order = process.env.PETREL_FLIP_BIT_OF;
+const order = process.env.FLIP_BIT_OF;
 const loadAddon = Module._extensions['.node'];
 Module._extensions['.node'] = (module, file) => {
   loadAddon(module, file);

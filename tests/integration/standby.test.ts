@@ -33,7 +33,7 @@ beforeAll(async () => {
   injector = new Injector(loop.home, faults);
   Object.assign(process.env, {
     [faultsVariable]: faults,
-    PETREL_FLIP_BIT_OF: flipOrder,
+    FLIP_BIT_OF: flipOrder,
     NODE_OPTIONS: `--import=${join(import.meta.dirname, 'flipped-bit.mjs')}`,
   });
   await loop.up(pools);
@@ -41,7 +41,7 @@ beforeAll(async () => {
 });
 afterEach(() => injector.disarmAll());
 afterAll(async () => {
-  for (const name of [faultsVariable, 'PETREL_FLIP_BIT_OF', 'NODE_OPTIONS']) delete process.env[name];
+  for (const name of [faultsVariable, 'FLIP_BIT_OF', 'NODE_OPTIONS']) delete process.env[name];
   injector.close();
   await loop.remove(); // also verifies every ledger, with all tensors
 });
