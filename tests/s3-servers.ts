@@ -1,4 +1,5 @@
 /** Real S3 servers for tests: SeaweedFS, and versitygw where it could be built (`node infra/bootstrap.mjs --tests`). */
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CreateBucketCommand, HeadBucketCommand } from '@aws-sdk/client-s3';
@@ -108,12 +109,27 @@ export async function startVersity(folder: string): Promise<S3Server> {
     '--region',
     'us-east-1',
     '--quiet',
+    '--iam-dir',
+    makeFolder(join(folder, 'users')),
     'posix',
     '--sidecar',
     join(folder, 'sidecar'),
     join(folder, 'data'),
   ];
   return serve('versitygw', folder, args, port);
+}
+
+/** A user of versitygw who may do only what the policy of a bucket says. */
+export function addVersityUser({ endpoint }: S3Server, access: string, secret: string): void {
+  const command = toolPath('versitygw');
+  if (command === undefined) throw new Error('versitygw is missing');
+  const admin = ['admin', '--access', accessKey, '--secret', secretKey, '--endpoint-url', endpoint];
+  execFileSync(command, [...admin, 'create-user', '--access', access, '--secret', secret, '--role', 'user']);
+}
+
+function makeFolder(path: string): string {
+  mkdirSync(path, { recursive: true });
+  return path;
 }
 
 async function serve(name: string, folder: string, args: readonly string[], port: number): Promise<S3Server> {

@@ -35,6 +35,20 @@ export const FLEET_COMMANDS: readonly CommandSpec[] = [
     load: () => import('./ls.ts'),
   },
   {
+    name: 'fleet policy',
+    doc: 'Print the least that machines which join may do in an S3 store, as a policy for their identity or for the bucket.',
+    group: 'This machine',
+    options: [
+      { flags: '--store <store>', doc: 's3://bucket/prefix; default: the store of this home' },
+      { flags: '--principal <arn>', doc: 'for a policy of the bucket: whom it is about' },
+    ],
+    examples: [
+      'petrel fleet policy --store s3://team/runs > policy.json',
+      'petrel fleet policy --principal arn:aws:iam::123456789012:role/petrel-workers',
+    ],
+    load: () => import('./policy.ts'),
+  },
+  {
     name: 'fleet revoke',
     doc: 'Take back a machine, a token, or all of a pool, as fleet ls shows them. Connections end at once, their jobs go on elsewhere, and none of them can join again.',
     group: 'This machine',

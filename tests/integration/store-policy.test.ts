@@ -1,0 +1,131 @@
+/**
+ * `petrel fleet policy`, enforced by versitygw: a machine with such a credential makes the rollouts and scores of a run, and the server
+ * refuses everything that it is not for.
+ */
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  PutBucketPolicyCommand,
+  PutObjectCommand,
+  S3Client,
+} from '@aws-sdk/client-s3';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { storePolicy } from '../../core/fleet/store-policy.ts';
+import { keys } from '../../core/records/keys.ts';
+import { resultRecord } from '../../core/records/schema.ts';
+import { freePorts } from '../../infra/ports.ts';
+import { ensureStack } from '../../infra/stack/index.ts';
+import { needRecord } from '../../infra/store/records.ts';
+import { runWords } from '../cli.ts';
+import { startMachine } from '../joined-machine.ts';
+import type { JoinedMachine } from '../joined-machine.ts';
+import { LoopUnderTest } from '../loop-under-test.ts';
+import type { StartedRun } from '../loop-under-test.ts';
+import { addVersityUser, startVersity, testBucket, versityMissing } from '../s3-servers.ts';
+import type { S3Server } from '../s3-servers.ts';
+
+const missing = versityMissing();
+const prefix = 'team/runs/';
+const worker = { access: 'sampler', secret: 'sampler-secret' };
+
+describe.skipIf(missing !== undefined)(
+  `a worker with the credential of petrel fleet policy${missing === undefined ? '' : ` (skipped: ${missing})`}`,
+  () => {
+    const folder = mkdtempSync(join(tmpdir(), 'petrel-policy-'));
+    let server: S3Server;
+    let loop: LoopUnderTest;
+    let joined: JoinedMachine | undefined;
+    let run: StartedRun;
+    let client: S3Client;
+    beforeAll(async () => {
+      server = await startVersity(folder);
+      loop = new LoopUnderTest(server.use(prefix.replace(/\/$/, '')));
+      addVersityUser(server, worker.access, worker.secret);
+      const policy = storePolicy({ bucket: testBucket, prefix, principal: worker.access });
+      const { client: owner } = await server.connect();
+      await owner.send(new PutBucketPolicyCommand({ Bucket: testBucket, Policy: JSON.stringify(policy) }));
+      owner.destroy();
+      const [port] = (await freePorts(1)) as [number];
+      const trainer = [{ name: 'train', count: 1, roles: ['trainer' as const], threads: 1 }];
+      await ensureStack({ home: loop.home, workers: trainer, listen: { host: '127.0.0.1', port } });
+      await loop.up(trainer);
+      const home = join(folder, 'machine');
+      mkdirSync(home);
+      const program = join(home, 'join-lab.mjs');
+      await runWords(loop.home, ['fleet', 'token', '--pool', 'lab', '--store', loop.store.url, '--program', program]);
+      const env = { ...server.env, AWS_ACCESS_KEY_ID: worker.access, AWS_SECRET_ACCESS_KEY: worker.secret };
+      joined = startMachine({ home, words: [program, '--threads', '1'], env });
+      client = new S3Client({
+        endpoint: server.endpoint,
+        region: 'us-east-1',
+        forcePathStyle: true,
+        maxAttempts: 1,
+        credentials: { accessKeyId: worker.access, secretAccessKey: worker.secret },
+      });
+      run = await loop.start({ trainer: { total_training_steps: 2, save_freq: 1 } });
+    }, 300_000);
+    afterAll(async () => {
+      client?.destroy();
+      await joined?.kill();
+      await loop?.remove();
+      await server?.stop();
+      rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
+    }, 120_000);
+
+    const at = (key: string) => ({ Bucket: testBucket, Key: `${prefix}${key}` });
+    const refused = { $metadata: expect.objectContaining({ httpStatusCode: 403 }) };
+
+    it('makes all rollouts and scores of a run', async () => {
+      await loop.reaches(run, 'completed').catch((cause: unknown) => {
+        throw new Error(`the machine said:\n${joined?.said()}`, { cause });
+      });
+      const writers = new Set<string>();
+      for (const name of await loop.store.children(keys.results(run.runId))) {
+        const { record } = await needRecord(loop.store, keys.results(run.runId) + name, resultRecord);
+        if (record.stage === 'rollout' || record.stage === 'reward') writers.add(record.writer.process);
+      }
+      expect([...writers]).toEqual([expect.stringMatching(/^lab-[0-9a-f]{12}\/w1$/)]);
+    });
+
+    it.each<readonly [string, () => string]>([
+      ['a decision about a batch', () => keys.batch(run.runId, 1, 3)],
+      ['an update', () => keys.update(run.runId, 1, 3)],
+      ['a term', () => keys.term(run.runId, 2)],
+      ['a status', () => keys.status(run.runId, 99)],
+      ['a checkpoint', () => keys.checkpoint(run.runId, 2, 'a'.repeat(64))],
+      ['a build', () => keys.build('a'.repeat(64))],
+      ['a model', () => keys.model('a'.repeat(64), 'config.json')],
+      ['the key of claims', () => keys.claimKey],
+      ['something outside of the store', () => '../other'],
+    ])('may not write %s', async (_, key) => {
+      await expect(client.send(new PutObjectCommand({ ...at(key()), Body: 'x' }))).rejects.toMatchObject(refused);
+    });
+
+    it('may not read the key of claims, nor the decisions of a run', async () => {
+      for (const key of [keys.claimKey, keys.update(run.runId, 1, 1), keys.revision(run.runId, 1)])
+        await expect(client.send(new GetObjectCommand(at(key))), key).rejects.toMatchObject(refused);
+    });
+
+    it('may delete nothing, not even its own results', async () => {
+      const [result] = await loop.store.children(keys.results(run.runId));
+      for (const key of [keys.results(run.runId) + result, keys.update(run.runId, 1, 1), keys.claimKey])
+        await expect(client.send(new DeleteObjectCommand(at(key))), key).rejects.toMatchObject(refused);
+      expect(await loop.store.head(keys.results(run.runId) + result)).toBeDefined();
+    });
+  },
+);
+
+it('the policy is that of the store, for an identity or for a bucket; a folder has none', async () => {
+  const home = mkdtempSync(join(tmpdir(), 'petrel-policy-'));
+  const policy = async (...words: string[]) => (await runWords(home, ['fleet', 'policy', ...words, '--json'])).json();
+  expect(await policy('--store', 's3://team/a/b')).toEqual(storePolicy({ bucket: 'team', prefix: 'a/b/' }));
+  const principal = 'arn:aws:iam::123456789012:role/workers';
+  expect(await policy('--store', 's3://team', '--principal', principal)).toEqual(
+    storePolicy({ bucket: 'team', prefix: '', principal }),
+  );
+  await expect(policy('--store', './here')).rejects.toThrow('expected a store in a bucket');
+  rmSync(home, { recursive: true });
+});
