@@ -4,5 +4,7 @@ export type Role = (typeof roles)[number];
 
 /** Every set of these roles, the empty one first. */
 export function roleSets(of: readonly Role[]): Role[][] {
-  return of.reduce<Role[][]>((sets, role) => [...sets, ...sets.map((set) => [...set, role])], [[]]);
+  const sets: Role[][] = [[]];
+  for (const role of of) for (const set of [...sets]) sets.push([...set, role]);
+  return sets;
 }
