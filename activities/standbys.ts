@@ -29,6 +29,8 @@ export class Standbys {
   readonly #reached = new Map<string, Reached>();
   /** Runs whose standby loads or replays at present, while the run goes on. */
   readonly #catchingUp = new Set<string>();
+  /** Runs for which no second trainer was there at their last update. */
+  readonly #alone = new Set<string>();
   /** By run: what a standby that was catching up has found. */
   readonly #found = new Map<string, PauseError>();
 
@@ -75,8 +77,13 @@ export class Standbys {
     if (this.#catchingUp.has(runId)) return undefined;
     const able = (await this.#ports.listWorkers()).filter((one) => canTrain(one, request));
     const standby = able.find(({ lease, standsBy }) => lease === runId && standsBy === true);
-    if (able.length >= 2) return new Following(request, standby, this.#recompute);
-    if (this.#reached.delete(runId)) this.#say(request, 'warn', 'has no standby any more: no second trainer is free');
+    if (able.length >= 2) {
+      this.#alone.delete(runId);
+      return new Following(request, standby, this.#recompute);
+    }
+    if (!this.#alone.has(runId)) this.#say(request, 'warn', 'has no standby: no second trainer is free');
+    this.#alone.add(runId);
+    this.#reached.delete(runId);
     return undefined;
   }
 
