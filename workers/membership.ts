@@ -2,6 +2,7 @@
 import { AuthorizationError, UserAuthenticationExpiredError } from '@nats-io/nats-core';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { errorToJson, UnfitError } from '../core/errors.ts';
+import { renewSubject } from '../core/wire/join.ts';
 import { inboxOf } from '../core/wire/worker-identity.ts';
 import { readSession, rejoinCode, sessionVariable } from '../infra/fleet/session.ts';
 import type { JoinedSession } from '../infra/fleet/session.ts';
@@ -24,7 +25,7 @@ export interface Membership extends Pick<WorkerPorts, 'isKnownStore' | 'build' |
   readonly keep: (nc: NatsConnection, signal: AbortSignal, end: (code: number) => void) => void;
 }
 
-/** How often a joined worker asks for its next JWT. It learns then that the stack runs another build. */
+/** How often a joined worker asks for its next JWT. It learns then that the stack runs another build; a control process that starts lets it ask at once. */
 const renewMs = 30_000;
 
 export function membership(home: string, env: NodeJS.ProcessEnv = process.env): Membership {
@@ -73,6 +74,7 @@ function ofSession(session: JoinedSession): Membership {
           console.error(`this machine's credential could not be renewed: ${errorToJson(error).message}`); // tried again
         }
       };
+      nc.subscribe(renewSubject, { callback: () => void renew() });
       void untilRefused(nc).then(() => end(rejoinCode));
       const timer = setInterval(() => void renew(), renewMs);
       signal.addEventListener('abort', () => clearInterval(timer), { once: true });

@@ -72,6 +72,9 @@ export const leaveNote = z.object({
 });
 export type LeaveNote = z.infer<typeof leaveNote>;
 
+/** Control → joined machines: a control process has started, perhaps of another build. They ask for their next JWT now, which says so. */
+export const renewSubject = 'join-again';
+
 /** What a machine is, as words of a subject. `asker`: id of a token, or the machine's instance once it has joined. */
 interface Joining {
   readonly pool: string;

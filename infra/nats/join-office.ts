@@ -11,6 +11,7 @@ import {
   leaveNote,
   leavesSubject,
   parseJoiningName,
+  renewSubject,
 } from '../../core/wire/join.ts';
 import type { JoinReply, JoinRequest } from '../../core/wire/join.ts';
 import type { Role } from '../../core/roles.ts';
@@ -76,6 +77,7 @@ export function openJoinOffice(nc: NatsConnection, system: NatsConnection | unde
       if (note !== undefined) ports.left({ ...note, pool: joiningOf(message.subject).pool });
     },
   });
+  nc.publish(renewSubject);
   system?.subscribe('$SYS.SERVER.*.CLIENT.AUTH.ERR', {
     callback: (error, message) => {
       const told = error === null ? readMessage(message, authError) : undefined;

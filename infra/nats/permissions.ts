@@ -7,7 +7,7 @@ import { roleSets } from '../../core/roles.ts';
 import type { Role } from '../../core/roles.ts';
 import { declarationSubject } from '../../core/wire/declarations.ts';
 import { allSamplesTakenSubject, endedSamplesSubject, samplesTakenSubject } from '../../core/wire/ended-samples.ts';
-import { joinSubject, leaveSubject } from '../../core/wire/join.ts';
+import { joinSubject, leaveSubject, renewSubject } from '../../core/wire/join.ts';
 import { journalReadSubject, journalSubject } from '../../core/wire/journal.ts';
 import {
   claimSubject,
@@ -77,7 +77,11 @@ interface JoinedMachine {
 export function joinedPermissions({ instance, pool, roles }: JoinedMachine): Partial<User> {
   const permissions = workerPermissions(instance, roles);
   const asked = joinPermissions({ pool, roles, asker: instance }).pub?.allow ?? [];
-  return { ...permissions, pub: { allow: [...(permissions.pub?.allow ?? []), ...asked] } };
+  return {
+    ...permissions,
+    pub: { allow: [...(permissions.pub?.allow ?? []), ...asked] },
+    sub: { allow: [...(permissions.sub?.allow ?? []), renewSubject] },
+  };
 }
 
 /** Of a token, which can only ask to join, and of any machine that joins or leaves. */

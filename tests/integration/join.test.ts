@@ -150,6 +150,21 @@ it('vanishes with all its processes, and another machine finishes the run', asyn
   expect(await writersOf(run)).toEqual(new Set([`${instanceOf(first)}/w1`, `${instanceOf(second)}/w1`]));
 });
 
+it('asks again as soon as another control process has started, and so learns of another build', async () => {
+  const joined = machine(await token());
+  const instance = () => /joined \S+ as (lab-[0-9a-f]{12})/.exec(joined.said())?.[1];
+  const untilOf = async () =>
+    (await runWords(loop.home, ['fleet', 'ls', '--json']))
+      .json<FleetList>()
+      .machines.find((one) => one.instance === instance() && one.state === 'present')?.until;
+  expect(await poll(async () => (await untilOf()) !== undefined, bounded), joined.said()).toBe(true);
+  const before = await untilOf();
+  await kill(loop.process('control'));
+  // By itself it would ask half a minute after it has joined.
+  const again = async () => ((await untilOf()) ?? before) !== before;
+  expect(await poll(again, { everyMs: 50, timeoutMs: 20_000 })).toBe(true);
+});
+
 describe('what is revoked', () => {
   const fleet = async () => (await runWords(loop.home, ['fleet', 'ls', '--json'])).json<FleetList>();
   const instanceOf = ({ said }: JoinedMachine) => /joined \S+ as (lab-[0-9a-f]{12})/.exec(said())?.[1] ?? '';
