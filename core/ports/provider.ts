@@ -1,0 +1,95 @@
+/**
+ * Where instances come from: a cloud. A provider has no memory. What it is asked to do stands in the store before it is asked, so
+ * whoever finds an unanswered launch may ask again.
+ */
+import type { Place } from '../fleet/types.ts';
+
+/** How EC2 starts an instance of a pool: `ec2` in fleet.yaml. */
+export interface Ec2Machine {
+  readonly region: string;
+  /** AMI with Node and nothing else. */
+  readonly image: string;
+  /** Subnet by zone. */
+  readonly subnets: Readonly<Record<string, string>>;
+  readonly securityGroups: readonly string[];
+  /** Instance profile: the store's credentials. */
+  readonly instanceProfile?: string | undefined;
+  readonly diskGiB?: number | undefined;
+}
+
+/** One call for equal instances at one place. */
+export interface Launch {
+  /** At most 64 characters. The same token never buys twice: a second call returns the instances of the first. */
+  readonly token: string;
+  readonly place: Place;
+  /** At most so many; a cloud may give fewer. */
+  readonly count: number;
+  readonly machine: Ec2Machine;
+  /** A script, at most 16 KB, without secrets. */
+  readonly userData: string;
+  /** Stack, pool, number of the launch, and expiry: what `list` returns. */
+  readonly tags: InstanceTags;
+}
+
+export interface InstanceTags {
+  /** Id of the stack. */
+  readonly stack: string;
+  readonly pool: string;
+  /** Number of the launch decision of the pool. */
+  readonly launch: number;
+  /** ISO time after which the instance ends itself. */
+  readonly expires: string;
+}
+
+export interface CloudInstance {
+  readonly id: string;
+  readonly type: string;
+  readonly zone: string;
+  readonly market: Place['market'];
+  readonly state: 'pending' | 'running' | 'ending' | 'ended';
+  /** ISO time. */
+  readonly launchedAt: string;
+  readonly tags: InstanceTags;
+}
+
+/**
+ * Why nothing was launched. `capacity`: nothing is free at this place now. `limit`: the account may not have more.
+ * `configuration`: the pool's settings or the account's rights are wrong, and only a person can mend them.
+ */
+export interface LaunchRefusal {
+  readonly kind: 'capacity' | 'limit' | 'configuration';
+  /** The cloud's own word. */
+  readonly code: string;
+  readonly message: string;
+}
+
+export interface LaunchAnswer {
+  readonly instances: readonly CloudInstance[];
+  /** Why there are fewer than asked for; absent when there are all, or the cloud does not say. */
+  readonly refused?: LaunchRefusal;
+}
+
+export interface SpotPrice {
+  readonly type: string;
+  readonly zone: string;
+  readonly usdPerHour: number;
+}
+
+export interface Provider {
+  /** Throws RetryableError when the answer is not known (network, throttling): ask again with the same token. */
+  launch(launch: Launch): Promise<LaunchAnswer>;
+  /** Ends instances; those that do not exist any more count as ended. Throws RetryableError. */
+  terminate(region: string, ids: readonly string[]): Promise<void>;
+  /**
+   * The instances of a stack, also those that have ended lately. May lack one that was launched some seconds ago. Throws
+   * RetryableError.
+   */
+  list(region: string, stack: string): Promise<readonly CloudInstance[]>;
+  /** Dollars per hour of spot instances at present; places without a price are left out. Throws RetryableError. */
+  spotPrices(region: string, types: readonly string[]): Promise<readonly SpotPrice[]>;
+  /**
+   * Checks a pool's settings without buying: types, zones, image, subnets, rights. Throws InvalidInputError with the key of
+   * fleet.yaml in `where`.
+   */
+  check(machine: Ec2Machine, types: readonly string[], zones: readonly string[]): Promise<void>;
+}
