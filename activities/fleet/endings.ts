@@ -1,5 +1,7 @@
 /** Giving back, and noticing what is gone. Every ending is recorded once, and with it the time until which the instance is billed. */
-import type { Ending } from '../../core/fleet/records.ts';
+import type { Ending, FleetRecord } from '../../core/fleet/records.ts';
+import { boughtPools } from '../../core/fleet/spec.ts';
+import type { FleetSpec } from '../../core/fleet/spec.ts';
 import { placeName } from '../../core/fleet/types.ts';
 import type { CloudInstance } from '../../core/ports/provider.ts';
 import type { Presence } from '../../core/wire/messages.ts';
@@ -24,7 +26,8 @@ export class Strangers {
 }
 
 export interface Seen {
-  readonly clouds: ReadonlyMap<string, CloudInstance>;
+  readonly clouds: ReadonlyMap<string, { readonly region: string; readonly instance: CloudInstance }>;
+  /** By the machine's name in NATS. */
   readonly present: ReadonlyMap<string, Presence>;
   readonly now: Date;
 }
@@ -37,7 +40,7 @@ export async function noteGone(
   seen: Seen,
 ): Promise<void> {
   for (const one of all) {
-    const cloud = seen.clouds.get(one.id);
+    const cloud = seen.clouds.get(one.id)?.instance;
     const fresh = seen.now.getTime() - Date.parse(one.launchedAt) < visibleMs;
     const gone = cloud === undefined ? !fresh : cloud.state === 'ended' || cloud.state === 'ending';
     if (!gone) continue;
@@ -50,20 +53,41 @@ export async function noteGone(
 const whyGone = (cloud: CloudInstance | undefined): string =>
   cloud?.interrupted === true ? 'the cloud took it back' : 'it ended without a word';
 
-/** Decides which instances are to leave because of their age: they have not joined in time, or have expired. */
+/** Decides that instances leave which have not joined in time, or have expired. */
 export async function noteOverdue(
   log: FleetLog,
   all: readonly KnownInstance[],
-  joinWithinMs: (pool: string) => number,
+  spec: FleetSpec,
   now: Date,
 ): Promise<void> {
+  const pools = new Map(boughtPools(spec));
   for (const { id, launch, launchedAt, joined, leaving } of all) {
     if (leaving !== undefined) continue;
-    const [age, within] = [now.getTime() - Date.parse(launchedAt), joinWithinMs(launch.pool)];
+    const within = pools.get(launch.pool)?.join_within ?? 0;
+    const age = (now.getTime() - Date.parse(launchedAt)) / 1_000;
     const leave = (ending: Ending, because: string) => log.noteLeaving({ id, at: now.toISOString(), ending, because });
-    if (joined === undefined && age > within)
-      await leave('never-joined', `it has not joined within ${Math.round(within / 1_000)} s`);
+    if (joined === undefined && age > within) await leave('never-joined', `it has not joined within ${within} s`);
     else if (now.toISOString() > launch.expires) await leave('expired', `its lifetime ended at ${launch.expires}`);
+  }
+}
+
+/** Decides that instances leave which people do not want any more. */
+export async function noteUnwanted(
+  log: FleetLog,
+  all: readonly KnownInstance[],
+  { spec, drained }: FleetRecord,
+  now: Date,
+): Promise<void> {
+  const pools = new Map(boughtPools(spec));
+  for (const { id, launch, leaving } of all) {
+    if (leaving !== undefined) continue;
+    const { type, zone } = launch.place;
+    const ec2 = pools.get(launch.pool)?.ec2;
+    const isNamed = ec2?.types.includes(type) && ec2.subnets[zone] !== undefined;
+    const leave = (ending: Ending, because: string) => log.noteLeaving({ id, at: now.toISOString(), ending, because });
+    if (drained.includes(id)) await leave('drained', 'petrel fleet drain');
+    else if (ec2 === undefined) await leave('unneeded', 'its pool was removed');
+    else if (!isNamed) await leave('unneeded', `its pool has no ${type} in ${zone} any more`);
   }
 }
 

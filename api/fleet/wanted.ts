@@ -5,7 +5,7 @@ import { InvalidInputError, PetrelError, TerminalError } from '../../core/errors
 import type { FleetRecord } from '../../core/fleet/records.ts';
 import { boughtPools, checkFleetSpec } from '../../core/fleet/spec.ts';
 import type { FleetSpec } from '../../core/fleet/spec.ts';
-import { Ec2Provider } from '../../infra/fleet/ec2/provider.ts';
+import { ec2Provider } from '../../infra/fleet/ec2/provider.ts';
 import { fleetStore, noteFleetStore } from '../../infra/stack/fleet-notes.ts';
 import { readStack, stackName } from '../../infra/stack/index.ts';
 import { FleetLog } from '../../infra/store/fleet-log.ts';
@@ -69,7 +69,7 @@ function requireReachable(home: string, spec: FleetSpec): void {
 }
 
 async function checkPools(spec: FleetSpec, where: string): Promise<void> {
-  const provider = new Ec2Provider();
+  const provider = ec2Provider();
   for (const [name, { ec2 }] of boughtPools(spec)) {
     const { region, image, types, subnets, security_groups, instance_profile } = ec2;
     const machine = { region, image, subnets, securityGroups: security_groups, instanceProfile: instance_profile };
@@ -80,6 +80,7 @@ async function checkPools(spec: FleetSpec, where: string): Promise<void> {
       throw new InvalidInputError(error.message, { ...detail, ...(error.hint !== undefined && { hint: error.hint }) });
     });
   }
+  provider.close();
 }
 
 /** A pool gets this many instances instead of the planner's number; `auto`: the planner's again. */

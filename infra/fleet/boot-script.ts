@@ -7,11 +7,9 @@ import { InvalidInputError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import type { JoinFile } from '../../core/wire/join.ts';
+import { maxUserDataBytes } from './ec2/launch.ts';
 import { builtFile } from '../home.ts';
 import { sha256 } from '../store/digest.ts';
-
-/** EC2 takes no more, before base64. */
-export const mostUserDataBytes = 16_384;
 
 export interface BootScriptFacts {
   readonly token: JoinFile;
@@ -36,8 +34,8 @@ export async function bootScript({ token, store, region, expires }: BootScriptFa
     untilSeconds: Math.floor(Date.parse(expires) / 1_000),
   });
   const bytes = Buffer.byteLength(text);
-  if (bytes <= mostUserDataBytes) return text;
-  throw new InvalidInputError(`expected user data of at most ${mostUserDataBytes} bytes, got ${bytes}`, {
+  if (bytes <= maxUserDataBytes) return text;
+  throw new InvalidInputError(`expected user data of at most ${maxUserDataBytes} bytes, got ${bytes}`, {
     hint: 'a shorter name of the store or of its server makes it shorter',
   });
 }

@@ -21,7 +21,7 @@ import { listWorkers } from '../../infra/nats/presence.ts';
 import { publishBuild, readBuild } from '../../infra/fleet/builds.ts';
 import type { Build } from '../../infra/fleet/builds.ts';
 import { openJoinOffice } from '../../infra/nats/join-office.ts';
-import { Ec2Provider } from '../../infra/fleet/ec2/provider.ts';
+import { ec2Provider } from '../../infra/fleet/ec2/provider.ts';
 import { UsageBook } from '../../infra/fleet/usage-book.ts';
 import { fleetStore } from '../../infra/stack/fleet-notes.ts';
 import { readEndpoints } from '../../infra/stack/state.ts';
@@ -137,7 +137,7 @@ const openScheduleLog = (store: Store, name: string): ScheduleLog => {
 const fleet = new ControlFleet({
   home: petrelHome(),
   stack: stackName(petrelHome()),
-  provider: new Ec2Provider(),
+  provider: ec2Provider(),
   nc,
   client: () => client,
   log,
