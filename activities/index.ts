@@ -1,4 +1,5 @@
 /** All activities of a control process, made from its ports. */
+import { fleetActivities } from './fleet/index.ts';
 import { janitorActivities } from './janitor.ts';
 import { openTerm } from './open-term.ts';
 import type { ActivityPorts } from './ports.ts';
@@ -26,6 +27,7 @@ export function createActivities(ports: ActivityPorts) {
     ...stageActivities(ports, contexts, recompute),
     ...scheduleActivities(ports),
     ...janitorActivities(ports),
+    ...fleetActivities(ports),
   };
 }
 

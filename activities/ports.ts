@@ -11,6 +11,7 @@ import type { openNextTerm } from '../infra/store/terms.ts';
 import type { appendStatus, pausesFor } from '../infra/store/status.ts';
 import type { decide } from '../infra/store/records.ts';
 import type { getBlob, getJsonBlob, putBlob, putJsonBlob } from '../infra/store/blobs.ts';
+import type { FleetPorts } from './fleet/ports.ts';
 import type { SchedulePorts } from './schedule-ports.ts';
 import type { LogLine, Presence } from '../core/wire/messages.ts';
 
@@ -43,6 +44,7 @@ export interface ActivityPorts {
   readonly jobIdOf: typeof jobIdOf;
   readonly listWorkers: () => Promise<Presence[]>;
   readonly schedules: SchedulePorts;
+  readonly fleet: FleetPorts;
   readonly say: (runId: string, level: LogLine['level'], text: string) => void;
   /** Publishes the progress of a running stage for live views. */
   readonly live: (runId: string, note: LiveNote) => void;

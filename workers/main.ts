@@ -2,7 +2,8 @@
 import { randomBytes } from 'node:crypto';
 import { timings } from '../core/wire/messages.ts';
 import { identityText } from '../core/wire/worker-identity.ts';
-import { ec2Notice, metadataVariable } from '../infra/fleet/ec2-notice.ts';
+import { metadataVariable } from '../infra/fleet/ec2-metadata.ts';
+import { ec2Notice } from '../infra/fleet/ec2-notice.ts';
 import { firstNotice, signalNotice } from '../infra/fleet/notice.ts';
 import type { Notice } from '../infra/fleet/notice.ts';
 import { petrelHome } from '../infra/home.ts';
@@ -33,11 +34,7 @@ await worker.start();
 announceReady();
 
 const leaving = new AbortController();
-keep(
-  nc,
-  leaving.signal,
-  (code) => void leave({ reason: 'the stack runs another build', graceMs: workerGraceMs }, code),
-);
+keep(nc, leaving.signal, (code, reason) => void leave({ reason, graceMs: workerGraceMs }, code));
 
 async function leave(notice?: Notice, code = 0): Promise<void> {
   leaving.abort();

@@ -2,7 +2,7 @@
 import { AuthorizationError, UserAuthenticationExpiredError } from '@nats-io/nats-core';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { errorToJson, UnfitError } from '../core/errors.ts';
-import { renewSubject } from '../core/wire/join.ts';
+import { leaveNowSubject, renewSubject } from '../core/wire/join.ts';
 import { inboxOf } from '../core/wire/worker-identity.ts';
 import { readSession, rejoinCode, sessionVariable } from '../infra/fleet/session.ts';
 import type { JoinedSession } from '../infra/fleet/session.ts';
@@ -19,10 +19,9 @@ export interface Membership extends Pick<WorkerPorts, 'isKnownStore' | 'build' |
   readonly instance: string;
   readonly target: HasNats;
   /**
-   * Until the signal is aborted: keeps the stack running, or this machine a member. `end`: the process must end with this code, and
-   * its parent starts it again.
+   * Until the signal is aborted: keeps the stack running, or this machine a member. `end`: the process must end with this code.
    */
-  readonly keep: (nc: NatsConnection, signal: AbortSignal, end: (code: number) => void) => void;
+  readonly keep: (nc: NatsConnection, signal: AbortSignal, end: (code: number, why: string) => void) => void;
 }
 
 /** How often a joined worker asks for its next JWT. It learns then that the stack runs another build; a control process that starts lets it ask at once. */
@@ -69,13 +68,14 @@ function ofSession(session: JoinedSession): Membership {
         try {
           const { jwt, build } = await askToJoin(nc, { ...session, asker: instance, key: publicNkey(credential.key) });
           credential = { key: credential.key, jwt };
-          if (build !== session.build) end(rejoinCode);
+          if (build !== session.build) end(rejoinCode, 'the stack runs another build');
         } catch (error) {
           console.error(`this machine's credential could not be renewed: ${errorToJson(error).message}`); // tried again
         }
       };
       nc.subscribe(renewSubject, { callback: () => void renew() });
-      void untilRefused(nc).then(() => end(rejoinCode));
+      nc.subscribe(leaveNowSubject(instance), { callback: () => end(0, 'the fleet gives this machine back') });
+      void untilRefused(nc).then(() => end(rejoinCode, 'the stack refuses its credential'));
       const timer = setInterval(() => void renew(), renewMs);
       signal.addEventListener('abort', () => clearInterval(timer), { once: true });
     },

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { TerminalError } from '../../core/errors.ts';
 import type { JoinFile } from '../../core/wire/join.ts';
 import { fetchBuild } from '../../infra/fleet/builds.ts';
+import { ownInstanceId } from '../../infra/fleet/ec2-metadata.ts';
 import { parseJoinFile } from '../../infra/fleet/join-file.ts';
 import { machineKey, rejoinCode, sessionVariable, writeSession } from '../../infra/fleet/session.ts';
 import { askToJoin, connectToJoin, tellLeaving } from '../../infra/nats/joining.ts';
@@ -60,7 +61,9 @@ async function prepare(home: string, file: JoinFile) {
   const key = machineKey(home);
   const nc = await connectToJoin(file);
   try {
-    const welcome = await askToJoin(nc, { ...file, asker: file.id, key: publicNkey(key) });
+    const { id, nonce } = file;
+    const bought = nonce === undefined ? undefined : { id: await ownInstanceId(), nonce };
+    const welcome = await askToJoin(nc, { ...file, asker: id, key: publicNkey(key), ...(bought && { bought }) });
     const place = await openExistingStore(file.store)
       .then((store) => fetchBuild(store, welcome.build, join(home, 'builds')))
       .catch(async (error: unknown) => {

@@ -27,7 +27,13 @@ export function plan(input: PlanInput): Plan {
   const before = pools.map(({ counts }) => new Map(counts));
   for (const one of pools) move(one, input, notes);
   cutToPrice(pools, input.maxUsdPerHour, notes);
-  return { decisions: pools.flatMap((one, i) => changes(one, before[i] ?? new Map())), pauses, notes };
+  const decisions = pools.flatMap((one, i) => changes(one, before[i] ?? new Map()));
+  const reasons = (pools as readonly PoolPlan[]).map(({ pool: { name }, counts, because, cut }) => ({
+    pool: name,
+    count: total(counts),
+    because: cut ?? because,
+  }));
+  return { decisions, reasons, pauses, notes };
 }
 
 interface Wanted {
@@ -111,8 +117,8 @@ function reason(pool: Pool, given: readonly Share[], count: number, now: number,
   if (count > now && due === count) return `a deadline needs ${due}`;
   const first = given.reduce((a, b) => (b.workers > a.workers ? b : a));
   const { demand, workers } = first;
-  const n = Math.max(1, workers);
-  const waits = `${demand.run} waits ${seconds(demand.rolloutSeconds / n)} of ${seconds(iterationSeconds(demand, n))} of an iteration for rollouts`;
+  const n = (demand.own ?? 0) === 0 ? Math.max(1, workers) : workers;
+  const waits = `${demand.run} waits ${seconds(demand.rolloutSeconds / (n + (demand.own ?? 0)))} of ${seconds(iterationSeconds(demand, n))} of an iteration for rollouts`;
   const next = worthOfNext(demand, n, price);
   if (count > now) return `${waits}; a worker saves more than it costs up to ${workers}`;
   return `${waits}; one more would save ${next.toFixed(2)} of what it costs`;

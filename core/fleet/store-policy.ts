@@ -28,7 +28,7 @@ export interface PolicyPlace {
 /** What jobs name: models, rows, the build, and blobs, weights and results of runs. */
 const read = ['models/*', 'datasets/*', 'builds/*', 'runs/*/blobs/*', 'runs/*/weights/*', 'runs/*/results/*'];
 const create = ['runs/*/blobs/*', 'runs/*/results/*'];
-/** Decisions of the control process, and the key with which it checks results. */
+/** Decisions of the control process, the key with which it checks results, and what it buys. */
 const decisions = [
   'runs/*/terms/*',
   'runs/*/revisions/*',
@@ -36,7 +36,7 @@ const decisions = [
   'runs/*/retention/*',
   'runs/*/checkpoints/*',
 ];
-const claims = ['claims/*'];
+const claims = ['claims/*', 'fleet/*'];
 
 /**
  * S3 says "forbidden" instead of "missing" to who may not list, so workers may list the bucket: they see the names of its objects.

@@ -37,6 +37,8 @@ export interface Demand {
   readonly pool: string;
   /** Rollouts of an iteration, in seconds of one worker. 0: not known yet, or no iteration is due. */
   readonly rolloutSeconds: number;
+  /** Workers that the run has without buying any; default 0. */
+  readonly own?: number;
   /** The rest of an iteration, during which these workers wait: the update, and what follows it. */
   readonly otherSeconds: number;
   /** Price of what waits for the workers: the trainer, and what the user says an hour of waiting is worth. */
@@ -87,8 +89,20 @@ export interface Pause {
 export interface Plan {
   readonly decisions: readonly Decision[];
   readonly pauses: readonly Pause[];
+  /** How many instances each pool is to have, and why. */
+  readonly reasons: readonly { readonly pool: string; readonly count: number; readonly because: string }[];
   /** Why a pool has less than its demand is worth, or a deadline cannot be kept. */
   readonly notes: readonly string[];
+}
+
+/** The last plan, as `petrel fleet explain` shows it. */
+export interface NotedPlan extends Plan {
+  /** ISO time. */
+  readonly at: string;
+  /** Of spot instances. */
+  readonly prices: readonly Pick<Place, 'type' | 'zone' | 'usdPerHour'>[];
+  /** Pools that stand still until a person has changed their settings. */
+  readonly stopped: readonly { readonly pool: string; readonly because: string }[];
 }
 
 export const placeName = ({ type, market, zone }: Place): string =>

@@ -1,6 +1,7 @@
 /**
  * What one more worker is worth. With n workers an iteration takes W/n + U seconds: its rollouts, divided, and the rest, during which
- * they wait. Legend: W `rolloutSeconds`, U `otherSeconds`, p price of a worker, F price of everything that waits for them, per hour.
+ * they wait. Legend: W `rolloutSeconds`, U `otherSeconds`, p price of a worker, F price of everything that waits for them, per hour. A run
+ * that has workers of its own, which are not bought, has these besides: `own`.
  *
  * One more worker saves W/n − W/(n+1) seconds of F and of the n workers, and costs its own price for a whole iteration, whose rest
  * it waits through. It pays while the first is more than the second.
@@ -8,23 +9,24 @@
 import type { Demand } from './types.ts';
 
 /** Seconds of an iteration with n workers; infinite without any. */
-export function iterationSeconds({ rolloutSeconds: W, otherSeconds: U }: Demand, n: number): number {
-  return n === 0 ? (W === 0 ? U : Number.POSITIVE_INFINITY) : W / n + U;
+export function iterationSeconds({ rolloutSeconds: W, otherSeconds: U, own = 0 }: Demand, n: number): number {
+  return n + own === 0 ? (W === 0 ? U : Number.POSITIVE_INFINITY) : W / (n + own) + U;
 }
 
 /** Dollars that worker n + 1 saves, divided by what it costs, per iteration. More than 1: it pays. */
 export function worthOfNext(demand: Demand, n: number, usdPerHour: number): number {
-  const { rolloutSeconds: W, waitingUsdPerHour: F } = demand;
+  const { rolloutSeconds: W, waitingUsdPerHour: F, own = 0 } = demand;
   if (W === 0) return 0;
-  if (n === 0) return Number.POSITIVE_INFINITY; // without a worker the run stands still
-  const saved = W / n - W / (n + 1);
+  if (n + own === 0) return Number.POSITIVE_INFINITY; // without a worker the run stands still
+  const saved = W / (n + own) - W / (n + own + 1);
   return (saved * (F + n * usdPerHour)) / (usdPerHour * iterationSeconds(demand, n + 1));
 }
 
 /** Workers with which an iteration takes at most so long; undefined: no number of workers does. */
-export function workersFor({ rolloutSeconds: W, otherSeconds: U }: Demand, seconds: number): number | undefined {
+export function workersFor(demand: Demand, seconds: number): number | undefined {
+  const { rolloutSeconds: W, otherSeconds: U, own = 0 } = demand;
   if (W === 0) return 0;
-  return seconds > U ? Math.ceil(W / (seconds - U)) : undefined;
+  return seconds > U ? Math.max(0, Math.ceil(W / (seconds - U)) - own) : undefined;
 }
 
 /** Worths that differ by less are equal: where nothing waits for the workers, every number of them costs the same. */

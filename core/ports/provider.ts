@@ -50,6 +50,8 @@ export interface CloudInstance {
   /** ISO time. */
   readonly launchedAt: string;
   readonly tags: InstanceTags;
+  /** The cloud took it back: a spot instance. */
+  readonly interrupted?: boolean;
 }
 
 /**

@@ -26,4 +26,16 @@ export const fleetSection = section('The workers that the run needs.', {
       change: 'free',
     },
   ),
+  budget_usd: key(z.number().positive().nullable(), null, {
+    doc: 'What the instances of a fleet may cost the run, in dollars. When it is spent but for two iterations, the run pauses at a committed iteration; null: no limit.',
+    change: 'free',
+  }),
+  deadline: key(z.iso.datetime({ offset: true }).nullable(), null, {
+    doc: 'When the run should have ended, such as 2027-01-31T18:00:00Z: the fleet then buys what that needs, within its bounds.',
+    change: 'free',
+  }),
+  priority: key(z.number().positive().max(1_000), 1, {
+    doc: "The run's part of a fleet's workers against other runs: twice as much gets twice as many.",
+    change: 'free',
+  }),
 });

@@ -6,6 +6,7 @@
 import type { Digest, JobId, RunId } from '../ids.ts';
 
 const run = (runId: RunId) => `runs/${runId}`;
+const fleet = (stack: string) => `fleet/${stack}`;
 const position = (runId: RunId, term: number, iteration: number) => `${run(runId)}/terms/${term}/${iteration}`;
 
 export const keys = {
@@ -51,6 +52,19 @@ export const keys = {
   allInputs: 'janitor/',
   inputs: (n: number) => `janitor/${n}.json`,
   claimKey: 'claims/key.json',
+  /** What a stack wants of its fleet, a dense sequence. */
+  fleet: (stack: string, n: number) => `${fleet(stack)}/wanted/${n}.json`,
+  /** Launches of a pool, a dense sequence of decisions, and what the provider answered. */
+  launch: (stack: string, pool: string, n: number) => `${fleet(stack)}/launches/${pool}/${n}/decision.json`,
+  launches: (stack: string, pool: string) => `${fleet(stack)}/launches/${pool}/`,
+  launchAnswer: (stack: string, pool: string, n: number) => `${fleet(stack)}/launches/${pool}/${n}/answer.json`,
+  launchedPools: (stack: string) => `${fleet(stack)}/launches/`,
+  instanceJoined: (stack: string, id: string) => `${fleet(stack)}/instances/${id}/joined.json`,
+  instanceLeaving: (stack: string, id: string) => `${fleet(stack)}/instances/${id}/leaving.json`,
+  instanceEnded: (stack: string, id: string) => `${fleet(stack)}/instances/${id}/ended.json`,
+  usage: (stack: string, day: string, name: string) => `${fleet(stack)}/usage/${day}/${name}.json`,
+  usages: (stack: string, day: string) => `${fleet(stack)}/usage/${day}/`,
+  usageDays: (stack: string) => `${fleet(stack)}/usage/`,
   /** A build of petrel for machines that join: its list of files, whose digest is the build's, and the files. */
   build: (digest: Digest) => `builds/${digest}.json`,
   buildFile: (digest: Digest) => `builds/files/${digest}`,

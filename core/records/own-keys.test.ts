@@ -31,6 +31,13 @@ const every: Readonly<Record<string, string>> = {
   claimKey: keys.claimKey,
   build: keys.build(digest),
   buildFile: keys.buildFile(digest),
+  fleet: keys.fleet('laptop.local-3f9a2c', 2),
+  launch: keys.launch('laptop.local-3f9a2c', 'samplers', 12),
+  launchAnswer: keys.launchAnswer('laptop.local-3f9a2c', 'samplers', 12),
+  instanceJoined: keys.instanceJoined('laptop.local-3f9a2c', 'i-0f3a8c2e9d5b71640'),
+  instanceLeaving: keys.instanceLeaving('laptop.local-3f9a2c', 'i-0f3a8c2e9d5b71640'),
+  instanceEnded: keys.instanceEnded('laptop.local-3f9a2c', 'i-0f3a8c2e9d5b71640'),
+  usage: keys.usage('laptop.local-3f9a2c', '2027-01-31', '0123456789ab-7'),
 };
 
 /** Entries of `keys` that are folders. */
@@ -38,7 +45,7 @@ const folders = new Set([
   'modelFolder',
   'datasetFolder',
   ...['runs', 'revisions', 'terms', 'positions', 'pins', 'checkpoints', 'statuses', 'logs', 'blobs', 'allWeights'],
-  ...['results', 'all', 'schedules', 'retentions', 'allInputs'],
+  ...['results', 'all', 'schedules', 'retentions', 'allInputs', 'launches', 'launchedPools', 'usages', 'usageDays'],
 ]);
 
 describe('the keys of a store', () => {

@@ -30,6 +30,10 @@ const layout: readonly (readonly [folder: string, object: string])[] = [
   [`datasets/${digest}/`, '[^/]+'],
   ['janitor/', numbered],
   ['claims/', String.raw`key\.json`],
+  ['fleet/[^/]+/wanted/', numbered],
+  [String.raw`fleet/[^/]+/launches/[^/]+/\d+/`, String.raw`(?:decision|answer)\.json`],
+  ['fleet/[^/]+/instances/[^/]+/', String.raw`(?:joined|leaving|ended)\.json`],
+  ['fleet/[^/]+/usage/[^/]+/', String.raw`[\w-]+\.json`],
   ['builds/', String.raw`${digest}\.json`],
   ['builds/files/', digest],
   ['probe/', '[0-9a-f]{16}'],
@@ -44,6 +48,7 @@ export const topFolders = [
   'janitor/',
   'claims/',
   'builds/',
+  'fleet/',
   'probe/',
 ] as const;
 

@@ -31,6 +31,8 @@ export const joinFile = z.object({
   store: z.string(),
   /** ISO time. */
   expires: z.string(),
+  /** Of a machine that was bought: only the instances of this launch may join with it, each once. */
+  nonce: z.string().optional(),
 });
 export type JoinFile = Readonly<z.infer<typeof joinFile>>;
 
@@ -41,6 +43,8 @@ export const joinRequest = z.object({
   key: z.string().regex(/^U[A-Z2-7]{55}$/),
   host: short,
   store: z.string(),
+  /** Of a machine that was bought, with the token of its launch. */
+  bought: z.object({ id: short, nonce: short }).optional(),
 });
 export type JoinRequest = z.infer<typeof joinRequest>;
 
@@ -74,6 +78,17 @@ export type LeaveNote = z.infer<typeof leaveNote>;
 
 /** Control → joined machines: a control process has started, perhaps of another build. They ask for their next JWT now, which says so. */
 export const renewSubject = 'join-again';
+
+/** Id of the token of a launch of a pool. */
+export const launchToken = (n: number): string => `launch-${n}`;
+/** The launch of such a token; undefined for another one. */
+export const launchOfToken = (id: string): number | undefined => {
+  const n = /^launch-(\d+)$/.exec(id)?.[1];
+  return n === undefined ? undefined : Number(n);
+};
+
+/** Control → a machine that has joined: end your jobs and leave. */
+export const leaveNowSubject = (instance: string) => `leave-now.${instance}`;
 
 /** What a machine is, as words of a subject. `asker`: id of a token, or the machine's instance once it has joined. */
 interface Joining {

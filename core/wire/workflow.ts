@@ -26,6 +26,9 @@ export interface JanitorCarry {
   readonly store: string;
 }
 
+/** Signal to the fleet's workflow: what people want of the fleet has changed. */
+export const fleetChangedSignal = 'fleetChanged';
+
 /** Signal: the run's new desired state. The store has it already; the signal only makes the workflow react sooner. */
 export const desiredStateSignal = 'wish';
 /** Query: the stage and position of the workflow. */

@@ -25,8 +25,11 @@ const programs = {
   child: 'rewards/host/child.ts',
 };
 
-/** A program in one file, without any package beside it: `petrel fleet token --program` prints it. */
-const joinProgram = { source: 'cli/join-main.ts', file: 'join.mjs' };
+/** Programs in one file, without any package beside them: for machines that have only Node. */
+const lonePrograms = [
+  { source: 'cli/join-main.ts', file: 'join.mjs' },
+  { source: 'cli/boot-main.ts', file: 'boot.mjs' },
+];
 
 /** Packages that find files of their own: native libraries, and the code that Temporal loads into threads. */
 const apart = [/^@temporalio\//, /^tokenizers(\/|$)/, /^@swc\/core(\/|$)/, /^onnxruntime-node(\/|$)/];
@@ -54,10 +57,12 @@ export function programsBundleStep({ root, force }) {
         sourcemap: true,
       });
       await bundle.close();
-      const joining = await rolldown({ input: join(root, joinProgram.source), cwd: root, platform: 'node' });
-      await joining.write({ file: join(folder, joinProgram.file), format: 'esm', codeSplitting: false, minify: true });
-      await joining.close();
-      const written = new Set([...output.map(({ fileName }) => fileName), joinProgram.file]);
+      for (const { source, file } of lonePrograms) {
+        const alone = await rolldown({ input: join(root, source), cwd: root, platform: 'node' });
+        await alone.write({ file: join(folder, file), format: 'esm', codeSplitting: false, minify: true });
+        await alone.close();
+      }
+      const written = new Set([...output.map(({ fileName }) => fileName), ...lonePrograms.map(({ file }) => file)]);
       for (const name of readdirSync(folder)) if (!written.has(name)) rmSync(join(folder, name));
       stamp.write(built);
       forced = false;

@@ -12,10 +12,13 @@ export interface TokenOptions extends Pick<JoinFile, 'pool' | 'roles' | 'store' 
   /** Of the account of the workers. */
   readonly account: { readonly seed: string };
   readonly expiresAt: Date;
+  /** Of a launch: default is a random id. */
+  readonly id?: string | undefined;
+  readonly nonce?: string | undefined;
 }
 
 export async function newJoinFile({ account, expiresAt, ...of }: TokenOptions): Promise<JoinFile> {
-  const id = `token-${randomBytes(6).toString('hex')}`;
+  const id = of.id ?? `token-${randomBytes(6).toString('hex')}`;
   const key = newNatsKey();
   const permissions = joinPermissions({ pool: of.pool, roles: of.roles, asker: id });
   const jwt = await issueUser(account, { name: id, key: publicNkey(key), permissions, expiresAt });

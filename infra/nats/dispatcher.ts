@@ -35,6 +35,7 @@ import { claimSecret, proven, requireProof } from '../store/result-proof.ts';
 import { CancelledRuns } from './cancelled-runs.ts';
 import { declareStreams } from './declarations.ts';
 import { purgeJournal, readEntries } from './journal-entries.ts';
+import type { JobUse } from './job-use.ts';
 import { linkOf } from './link.ts';
 import type { Link } from './link.ts';
 import { forgetWorker } from './presence.ts';
@@ -76,6 +77,13 @@ export interface DispatcherOptions {
   /** Called when a job could not be published. */
   readonly noRoom?: NoRoom;
   readonly ended?: WorkerEnded;
+  /** For the bills of machines. */
+  readonly used?: (use: RunUse) => void;
+}
+
+export interface RunUse extends JobUse {
+  readonly run: string;
+  readonly iteration: number;
 }
 
 export function jobIdOf<S extends Stage>(stage: S, input: StageTypes[S]['input']): string {
@@ -91,6 +99,7 @@ export class Dispatcher {
   readonly #link: Link;
   readonly #noRoom: NoRoom;
   readonly #ended: WorkerEnded;
+  readonly #used: (use: RunUse) => void;
   readonly #cancelled: CancelledRuns;
   readonly #process: string;
   readonly #instance: string;
@@ -101,12 +110,13 @@ export class Dispatcher {
   private constructor(
     nc: NatsConnection,
     jsm: JetStreamManager,
-    { process, instance, timing, noRoom, ended }: DispatcherOptions,
+    { process, instance, timing, noRoom, ended, used }: DispatcherOptions,
   ) {
     this.#nc = nc;
     this.#process = process;
     this.#instance = instance;
     this.#ended = ended ?? (() => {});
+    this.#used = used ?? (() => {});
     this.#noRoom = noRoom ?? (async () => undefined);
     this.#js = jetstream(nc);
     this.#jsm = jsm;
@@ -196,6 +206,7 @@ export class Dispatcher {
       }),
       readResult: () => this.#result(request, jobId, key),
       noRoom: this.#noRoom,
+      used: (use) => this.#used({ ...use, run: request.runId, iteration: request.at.iteration }),
       over: () => this.#sessions.delete(name),
     });
     this.#sessions.set(name, session);

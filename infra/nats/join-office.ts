@@ -2,9 +2,10 @@
 import { createHash } from 'node:crypto';
 import type { Msg, NatsConnection } from '@nats-io/nats-core';
 import { z } from 'zod';
-import { errorToJson, TerminalError } from '../../core/errors.ts';
+import { errorToJson, RetryableError, TerminalError } from '../../core/errors.ts';
 import {
   joiningOf,
+  launchOfToken,
   joiningRoles,
   joinRequest,
   joinsSubject,
@@ -51,6 +52,21 @@ export interface JoinOfficePorts {
   readonly joined: (machine: JoinedNow) => void;
   /** Was this key, or the token that asks, revoked? */
   readonly isRevoked: (key: string) => boolean;
+  /**
+   * A machine with the token of a launch asks: throws TerminalError when it is none of that launch, or another key has joined in its
+   * name, and RetryableError while the launch is not answered yet.
+   */
+  readonly admitBought: (machine: BoughtMachine) => Promise<void>;
+}
+
+export interface BoughtMachine {
+  readonly pool: string;
+  readonly launch: number;
+  /** What it says of itself. */
+  readonly bought: { readonly id: string; readonly nonce: string } | undefined;
+  readonly key: string;
+  readonly instance: string;
+  readonly store: string;
 }
 
 /** A machine asks again long before its JWT ends. */
@@ -92,8 +108,9 @@ async function answer(message: Msg, asked: JoinRequest, ports: JoinOfficePorts):
   message.respond(JSON.stringify(await replyTo(message.subject, asked, ports)));
 }
 
-async function replyTo(subject: string, { key, store, host }: JoinRequest, ports: JoinOfficePorts): Promise<JoinReply> {
-  const { pool, roles } = joiningOf(subject);
+async function replyTo(subject: string, asked: JoinRequest, ports: JoinOfficePorts): Promise<JoinReply> {
+  const { key, store, host, bought } = asked;
+  const { pool, roles, asker } = joiningOf(subject);
   const { account, stackInstance, stackName } = ports;
   const instance = joinedInstance(pool, key);
   const until = new Date(Date.now() + validMs);
@@ -102,6 +119,8 @@ async function replyTo(subject: string, { key, store, host }: JoinRequest, ports
       throw new TerminalError('Revoked', `this machine, ${instance}, was taken out of the pool ${pool}`, {
         hint: 'petrel fleet revoke on the control machine did it. A new PETREL_HOME makes a new machine of it, with a new token',
       });
+    const launch = launchOfToken(asker);
+    if (launch !== undefined) await ports.admitBought({ pool, launch, bought, key, instance, store });
     const build = await ports.publishBuild(store);
     const jwt = await issueUser(account, {
       name: instance,
@@ -113,7 +132,7 @@ async function replyTo(subject: string, { key, store, host }: JoinRequest, ports
     return { v: wireVersion, answer: 'welcome', instance, jwt, build, stackInstance, stackName, now: Date.now() };
   } catch (error) {
     const { code, message, hint = 'petrel status on the control machine' } = errorToJson(error);
-    ports.left({ pool, host, code, message });
+    if (!(error instanceof RetryableError)) ports.left({ pool, host, code, message });
     return { v: wireVersion, answer: 'refused', code, message, hint };
   }
 }

@@ -46,11 +46,15 @@ interface Asker extends Pick<JoinFile, 'pool' | 'roles' | 'store'> {
   readonly asker: string;
   /** Public key of the machine. */
   readonly key: string;
+  readonly bought?: { readonly id: string; readonly nonce: string };
 }
 
 /** Throws RetryableError `NoControl`, and TerminalError with the reason of the control process. */
-export async function askToJoin(nc: NatsConnection, { asker, pool, roles, key, store }: Asker): Promise<Welcome> {
-  const request = JSON.stringify({ v: wireVersion, key, host: ownHost(), store });
+export async function askToJoin(
+  nc: NatsConnection,
+  { asker, pool, roles, key, store, bought }: Asker,
+): Promise<Welcome> {
+  const request = JSON.stringify({ v: wireVersion, key, host: ownHost(), store, ...(bought && { bought }) });
   const subject = joinSubject({ pool, roles, asker });
   const answer = await nc.request(subject, request, { timeout: answerMs }).catch((cause: unknown) => {
     throw new RetryableError('NoControl', `no control process of the stack answers: ${errorToJson(cause).message}`, {

@@ -7,7 +7,7 @@ import { roleSets } from '../../core/roles.ts';
 import type { Role } from '../../core/roles.ts';
 import { declarationSubject } from '../../core/wire/declarations.ts';
 import { allSamplesTakenSubject, endedSamplesSubject, samplesTakenSubject } from '../../core/wire/ended-samples.ts';
-import { joinSubject, leaveSubject, renewSubject } from '../../core/wire/join.ts';
+import { joinSubject, leaveNowSubject, leaveSubject, renewSubject } from '../../core/wire/join.ts';
 import { journalReadSubject, journalSubject } from '../../core/wire/journal.ts';
 import {
   claimSubject,
@@ -80,7 +80,7 @@ export function joinedPermissions({ instance, pool, roles }: JoinedMachine): Par
   return {
     ...permissions,
     pub: { allow: [...(permissions.pub?.allow ?? []), ...asked] },
-    sub: { allow: [...(permissions.sub?.allow ?? []), renewSubject] },
+    sub: { allow: [...(permissions.sub?.allow ?? []), renewSubject, leaveNowSubject(instance)] },
   };
 }
 

@@ -35,6 +35,8 @@ import type { WorkerIdentity, WorkerPlace } from '../../core/wire/worker-identit
 import { faultPoint } from '../faults/index.ts';
 import { isFailureProven } from '../store/result-proof.ts';
 import { readMessage } from './incoming.ts';
+import { JobUses } from './job-use.ts';
+import type { JobUse } from './job-use.ts';
 import { JobWait } from './job-wait.ts';
 import type { JobWaitOptions, Progress } from './job-wait.ts';
 import { isQueueFull } from './streams.ts';
@@ -89,6 +91,8 @@ interface SessionPorts extends JobWaitOptions {
   /** Of a rollout job: the entries of its journal from this position on. */
   readonly readJournal?: (from: number) => Promise<JournalReply>;
   readonly noRoom: NoRoom;
+  /** For the bill of the machine. */
+  readonly used: (use: JobUse) => void;
   readonly over: () => void;
 }
 
@@ -102,6 +106,7 @@ interface Waiter {
 export class WaitSession {
   readonly #ports: SessionPorts;
   readonly #wait: JobWait;
+  readonly #uses: JobUses;
   readonly #waiters = new Set<Waiter>();
   readonly #closers: (() => void)[] = [];
   #over = false;
@@ -117,6 +122,7 @@ export class WaitSession {
   constructor(ports: SessionPorts) {
     this.#ports = ports;
     this.#wait = new JobWait(ports.jobId, ports.timing, ports);
+    this.#uses = new JobUses(ports.stage, ports.used);
   }
 
   start(): void {
@@ -195,12 +201,16 @@ export class WaitSession {
    */
   replaced(entry: Presence): void {
     const { incarnation, predecessorEnded } = entry;
-    if (this.#wait.replaced(this.#ports.nameOf(entry), incarnation, predecessorEnded)) this.#publishAnyway();
+    if (!this.#wait.replaced(this.#ports.nameOf(entry), incarnation, predecessorEnded)) return;
+    this.#uses.lost(Date.now());
+    this.#publishAnyway();
   }
 
   /** This process of a worker is gone; as `replaced`. */
   lost(gone: WorkerIdentity): void {
-    if (this.#wait.lost(this.#ports.nameOf(gone), gone.incarnation)) this.#publishAnyway();
+    if (!this.#wait.lost(this.#ports.nameOf(gone), gone.incarnation)) return;
+    this.#uses.lost(Date.now());
+    this.#publishAnyway();
   }
 
   /** The watchdog. While a holder shows signs of life there is no result yet, so the store is not read. */
@@ -255,6 +265,7 @@ export class WaitSession {
     if (request === undefined) return sayDropped(message.subject);
     const sender = senderOf(message.subject);
     const { answer, alone } = this.#wait.claim({ ...request, worker: this.#ports.nameOf(sender) }, Date.now());
+    if (answer === 'go') this.#uses.claimed(sender.instance, request.incarnation, Date.now());
     faultPoint('claim.answer', {
       stage: this.#ports.stage,
       answer,
@@ -287,7 +298,9 @@ export class WaitSession {
           `${message.subject}: dropped a failure whose sender cannot prove that it had claimed the job`,
         );
     }
+    const holder = this.#wait.holder;
     const verdict = this.#wait.event(event, this.#ports.nameOf(sender), Date.now());
+    if (holder !== undefined && this.#wait.holder === undefined) this.#uses.lost(Date.now());
     this.#report();
     if (verdict.type === 'give-up') this.#fail(verdict.error);
     else if (verdict.type === 'read-result') void this.#check();
@@ -338,12 +351,14 @@ export class WaitSession {
   }
 
   #succeed(result: JobResult<Stage>): void {
+    this.#uses.done(Date.now());
     const waiters = [...this.#waiters];
     this.#close();
     for (const waiter of waiters) waiter.resolve(result);
   }
 
   #fail(error: unknown): void {
+    this.#uses.lost(Date.now());
     const waiters = [...this.#waiters];
     this.#close();
     for (const waiter of waiters) waiter.reject(error);

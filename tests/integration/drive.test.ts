@@ -65,6 +65,9 @@ const activities: Omit<Activities, 'fireSchedule'> = {
     run.term = 1;
     return { term: 1 };
   },
+  async tendFleet() {
+    throw new Error('no fleet comes here');
+  },
   async sweep() {
     throw new Error('no janitor comes here');
   },

@@ -21,6 +21,9 @@ import { listWorkers } from '../../infra/nats/presence.ts';
 import { publishBuild, readBuild } from '../../infra/fleet/builds.ts';
 import type { Build } from '../../infra/fleet/builds.ts';
 import { openJoinOffice } from '../../infra/nats/join-office.ts';
+import { ec2Provider } from '../../infra/fleet/ec2/provider.ts';
+import { UsageBook } from '../../infra/fleet/usage-book.ts';
+import { fleetStore } from '../../infra/stack/fleet-notes.ts';
 import { readEndpoints } from '../../infra/stack/state.ts';
 import { drivesRun, noteDrivenRun, servesStore } from '../../infra/stack/driven-runs.ts';
 import { instanceName, stackName } from '../../infra/stack/identity.ts';
@@ -49,8 +52,10 @@ import { LogCollector, lineWriter } from '../../infra/telemetry/run-log-lines.ts
 import { connectTemporalClient, connectTemporalWorker, dataConverterOf } from '../../infra/temporal/connection.ts';
 import { startRunWorkflow, tellRunWorkflow } from '../../infra/temporal/run-workflow.ts';
 import { mapActivityErrors } from './activity-errors.ts';
+import { ControlFleet } from './fleet.ts';
 import { givenUp } from './given-up.ts';
 import { heartbeating } from './heartbeat.ts';
+import { reconcileFleet } from './reconcile-fleet.ts';
 import { reconcileJanitors } from './reconcile-janitors.ts';
 import { reconcileSchedules } from './reconcile-schedules.ts';
 import { failOrphanedActivities, temporalIdentity } from './orphaned-activities.ts';
@@ -65,12 +70,21 @@ const stack = stackFromEnv();
 Runtime.install({ logger: new DefaultLogger('WARN') });
 
 const nc = await connectNats(stack, name);
+const usage = new UsageBook(
+  async () => {
+    const store = fleetStore(petrelHome());
+    return store === undefined ? undefined : fleet.open(await ports.openStore(store));
+  },
+  (line) => console.log(line),
+);
 const dispatcher = await Dispatcher.open(nc, {
   process: name,
   instance,
   timing,
   noRoom: async () => (await fullPlaces([], petrelHome()))[0],
   ended: (runId, text) => lineWriter(nc, runId, place)('warn', text),
+  used: ({ instance: machine, run, iteration, from, to, use }) =>
+    usage.note({ instance: machine, run, iteration, from, to, use }),
 });
 const system = await connectSystem(stack.nats, name);
 if (system !== undefined) new Departures(system, (gone) => dispatcher.lost(gone));
@@ -107,6 +121,7 @@ if (stack.listen !== undefined && workersAccount !== undefined)
     },
     joined: (machine) => noteJoined(petrelHome(), machine),
     isRevoked: (key) => readEndpoints(petrelHome())?.nats?.authority.revoked?.[key] !== undefined,
+    admitBought: async (machine) => fleet.admit(machine, await openServed(machine.store)),
   });
 const runStores = new Map<string, Store>();
 const loopDelay = watchLoopDelay();
@@ -118,6 +133,16 @@ const openScheduleLog = (store: Store, name: string): ScheduleLog => {
   scheduleLogs.set(key, log);
   return log;
 };
+
+const fleet = new ControlFleet({
+  home: petrelHome(),
+  stack: stackName(petrelHome()),
+  provider: ec2Provider(),
+  nc,
+  client: () => client,
+  log,
+  say: (runId, text) => ports.say(runId, 'info', text),
+});
 
 const ports: ActivityPorts = {
   process: name,
@@ -165,6 +190,7 @@ const ports: ActivityPorts = {
     },
     tellRun: async (runId, desired) => tellRunWorkflow(client, runId, desired),
   },
+  fleet: fleet.ports,
   say: (runId, level, text) => lineWriter(nc, runId, place)(level, text),
   live: (runId, note) => nc.publish(liveSubject(runId), JSON.stringify({ v: wireVersion, ...note })),
   endSweep,
@@ -225,10 +251,12 @@ const driven = reconcileRuns({ ...kept, say: (runId, text) => ports.say(runId, '
 const schedules = reconcileSchedules({ ...kept, openScheduleLog }, leaving.signal);
 const janitors = reconcileJanitors({ home: petrelHome(), client, log: (line) => console.log(line) }, leaving.signal);
 const metricsFiles = writeMetricsFiles(kept, leaving.signal);
+const keptFleet = reconcileFleet(kept, leaving.signal);
 await running;
 console.log(`event loop delay p99.9: ${loopDelay.p999Ms()} ms`);
 await driven;
-await Promise.all([schedules, janitors, metricsFiles]);
+await Promise.all([schedules, janitors, metricsFiles, keptFleet]);
+await usage.write();
 await client.connection.close();
 await logs.close();
 await system?.close();

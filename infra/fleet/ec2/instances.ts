@@ -41,5 +41,6 @@ export function cloudInstance(instance: Instance): CloudInstance {
     state: states[instance.State?.Name ?? ''] ?? 'pending',
     launchedAt: instance.LaunchTime?.toISOString() ?? '',
     tags: petrelTags(instance.Tags),
+    ...(instance.StateReason?.Code === 'Server.SpotInstanceTermination' && { interrupted: true }),
   };
 }

@@ -1,0 +1,102 @@
+/** What the fleet is and why: `petrel fleet show`, `explain` and `ls`. */
+import { stringify } from 'yaml';
+import { charges } from '../../core/fleet/cost.ts';
+import type { Charge } from '../../core/fleet/cost.ts';
+import { billOfFleet } from '../../core/fleet/bill.ts';
+import type { FleetRecord, LaunchRecord } from '../../core/fleet/records.ts';
+import type { NotedPlan, Place } from '../../core/fleet/types.ts';
+import type { Presence } from '../../core/wire/messages.ts';
+import { lastPlan } from '../../infra/stack/fleet-notes.ts';
+import { historiesOf } from '../../infra/store/fleet-histories.ts';
+import type { FleetLog, KnownInstance } from '../../infra/store/fleet-log.ts';
+import type { ApiContext } from '../context.ts';
+import { openFleet } from './wanted.ts';
+
+export interface FleetInstance extends Place {
+  readonly id: string;
+  readonly pool: string;
+  readonly state: 'booting' | 'ready' | 'busy' | 'draining' | 'lost' | 'ended';
+  readonly launchedAt: string;
+  readonly endedAt?: string;
+  /** As the jobs name it; absent before it has joined. */
+  readonly instance?: string;
+  readonly jobs: readonly string[];
+  /** Why it leaves or has ended. */
+  readonly because?: string;
+}
+
+export interface FleetReport {
+  readonly wanted: FleetRecord;
+  readonly plan?: NotedPlan;
+  readonly instances: readonly FleetInstance[];
+  /** Launches that the provider has not answered yet. */
+  readonly asked: readonly Pick<LaunchRecord, 'pool' | 'place' | 'count' | 'because'>[];
+}
+
+/** Throws TerminalError `NoFleet`. */
+export async function fleetReport(
+  context: Pick<ApiContext, 'home'>,
+  workers: readonly Presence[],
+): Promise<FleetReport> {
+  const { log } = await openFleet(context);
+  const wanted = await log.wanted();
+  if (wanted === undefined) throw new Error('a fleet without a record is not noted');
+  const plan = lastPlan(context.home);
+  const launches = (await Promise.all((await log.launchedPools()).map((pool) => log.launches(pool)))).flat();
+  return {
+    wanted,
+    ...(plan && { plan }),
+    instances: (await log.instances()).map((one) => instanceOf(one, workers)),
+    asked: launches
+      .filter(({ answer }) => answer === undefined)
+      .map(({ record: { pool, place, count, because } }) => ({ pool, place, count, because })),
+  };
+}
+
+/** As in fleet.yaml, with every default. */
+export const fleetYaml = ({ scale, spec }: FleetRecord): string =>
+  stringify(Object.keys(scale).length === 0 ? spec : { scale, ...spec }).trimEnd();
+
+function instanceOf(one: KnownInstance, workers: readonly Presence[]): FleetInstance {
+  const { id, launch, launchedAt, joined, leaving, ended } = one;
+  const present = workers.filter(({ instance }) => instance === joined?.instance);
+  const jobs = present.flatMap((worker) => worker.jobs);
+  const because = ended?.because ?? leaving?.because;
+  return {
+    ...launch.place,
+    ...{ id, pool: launch.pool, launchedAt, jobs },
+    state: stateOf(one, present, jobs.length),
+    ...(joined && { instance: joined.instance }),
+    ...(ended && { endedAt: ended.at }),
+    ...(because !== undefined && { because }),
+  };
+}
+
+function stateOf(
+  { joined, leaving, ended }: KnownInstance,
+  present: readonly Presence[],
+  jobs: number,
+): FleetInstance['state'] {
+  if (ended !== undefined) return 'ended';
+  if (leaving !== undefined || present.some(({ state }) => state === 'draining')) return 'draining';
+  if (joined === undefined) return 'booting';
+  if (present.length === 0) return 'lost';
+  return jobs > 0 ? 'busy' : 'ready';
+}
+
+export interface CostReport {
+  readonly charges: readonly Charge[];
+  /** What this number does not contain. */
+  readonly missing: readonly string[];
+}
+
+/** Of all instances until now. Throws TerminalError `NoFleet`. */
+export async function costReport(context: Pick<ApiContext, 'home'>, now = new Date()): Promise<CostReport> {
+  const { log } = await openFleet(context);
+  return { charges: await chargesOf(log, now), missing: ['disks', 'public addresses', 'transfer', 'requests to S3'] };
+}
+
+async function chargesOf(log: FleetLog, now: Date): Promise<Charge[]> {
+  const bill = billOfFleet(historiesOf(await log.instances()), await log.usage(), now.getTime() / 1_000);
+  return charges(bill.instances, bill.spans);
+}

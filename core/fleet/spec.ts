@@ -1,0 +1,168 @@
+/**
+ * `fleet.yaml`: the pools of a stack, the places where their instances can be bought, and what all of them may cost. A recipe only
+ * narrows this (core/recipe/fleet.ts).
+ */
+import { z } from 'zod';
+import { InvalidInputError } from '../errors.ts';
+import { durationMs } from '../schedules/duration.ts';
+import { joiningRoles, poolName } from '../wire/join.ts';
+import type { Place, Pool } from './types.ts';
+
+const duration = z.string().transform((text, context) => {
+  const ms = durationMs(text);
+  if (ms !== undefined) return ms / 1_000;
+  context.addIssue({ code: 'custom', message: 'expected a duration such as 90s, 10m or 12h' });
+  return z.NEVER;
+});
+const usd = z.number().positive().max(1e6);
+const count = z.int().nonnegative().max(10_000);
+const word = z.string().regex(/^[A-Za-z0-9_.:/+=@-]{1,200}$/, 'expected letters, digits and . _ - : / @');
+
+const ec2 = z.strictObject({
+  region: word,
+  /** AMI with Node 22 and nothing else. */
+  image: word,
+  /** Instance types, all of which compute the pool's jobs. */
+  types: z.array(word).min(1).max(60),
+  /** Subnet by zone. */
+  subnets: z.record(word, word).refine((zones) => Object.keys(zones).length > 0, 'expected at least one zone'),
+  security_groups: z.array(word).min(1),
+  instance_profile: word.optional(),
+  disk_gib: z.int().positive().max(16_384).optional(),
+  /** By type. Spot prices are asked for; EC2 has no question for these. */
+  on_demand_usd_per_hour: z.record(word, usd).default({}),
+});
+
+const bought = z.strictObject({
+  provider: z.literal('ec2'),
+  roles: z
+    .array(z.enum(joiningRoles))
+    .min(1)
+    .default([...joiningRoles]),
+  min: count.default(0),
+  max: count,
+  markets: z
+    .array(z.enum(['spot', 'on_demand']))
+    .min(1)
+    .default(['spot']),
+  /** So many instances are on demand, as far as there are so many. */
+  on_demand_floor: count.default(0),
+  /** A pool that no run has needed for so long goes down to `min`. */
+  idle: duration.default(300),
+  /** From the launch to the first job, until it is measured. */
+  boot: duration.default(90),
+  /** An instance that has not joined after so long is given back. */
+  join_within: duration.default(600),
+  /** An instance ends itself after so long. */
+  lifetime: duration.default(12 * 3_600),
+  ec2,
+});
+
+/** Machines that somebody else starts: a laboratory, Slurm, Kubernetes. They are seen and counted, and never launched. */
+const joined = z.strictObject({
+  provider: z.literal('join'),
+  roles: z
+    .array(z.enum(joiningRoles))
+    .min(1)
+    .default([...joiningRoles]),
+});
+
+export const fleetSpec = z.strictObject({
+  max_usd_per_hour: usd.optional(),
+  max_instances: count.default(100),
+  /** What an hour is worth in which runs wait for workers: the price of trainers, of the control machine, and of people. */
+  waiting_usd_per_hour: usd.default(1),
+  pools: z.record(poolName, z.discriminatedUnion('provider', [bought, joined])),
+});
+export type FleetSpec = Readonly<z.infer<typeof fleetSpec>>;
+export type PoolSpec = FleetSpec['pools'][string];
+export type BoughtPool = Extract<PoolSpec, { provider: 'ec2' }>;
+
+export const isBought = (pool: PoolSpec): pool is BoughtPool => pool.provider === 'ec2';
+
+/** The pools of which petrel buys and gives back instances. */
+export const boughtPools = ({ pools }: FleetSpec): [name: string, pool: BoughtPool][] =>
+  Object.entries(pools).flatMap(([name, pool]) => (isBought(pool) ? [[name, pool]] : []));
+
+/** `value`: what the file says. Throws InvalidInputError that names the key, also for bounds that contradict. */
+export function checkFleetSpec(value: unknown, where: string): FleetSpec {
+  const parsed = fleetSpec.safeParse(value);
+  if (!parsed.success) throw invalid(where, parsed.error.issues[0]);
+  for (const [name, pool] of boughtPools(parsed.data)) checkBounds(pool, parsed.data, `${where}: pools.${name}`);
+  return parsed.data;
+}
+
+function invalid(where: string, issue: z.core.$ZodIssue | undefined): InvalidInputError {
+  const at = issue?.path.join('.') ?? '';
+  return new InvalidInputError(`${at === '' ? '' : `${at}: `}${issue?.message ?? 'not a fleet'}`, {
+    where,
+    hint: 'docs/fleet-on-ec2.md shows a fleet.yaml with every key',
+  });
+}
+
+function checkBounds(pool: BoughtPool, { max_instances }: FleetSpec, where: string): void {
+  const refuse = (message: string, hint: string): never => {
+    throw new InvalidInputError(message, { where, hint });
+  };
+  const { min, max, on_demand_floor: floor, markets, lifetime, join_within } = pool;
+  if (min > max) refuse(`expected min <= max, got min ${min} and max ${max}`, `raise max to ${min}`);
+  if (max > max_instances)
+    refuse(
+      `expected max <= max_instances (${max_instances}), got ${max}`,
+      'raise max_instances of the fleet, or lower max',
+    );
+  if (floor > max) refuse(`expected on_demand_floor <= max (${max}), got ${floor}`, `lower it to ${max}`);
+  if (floor > 0 && !markets.includes('on_demand'))
+    refuse('expected the market on_demand for on_demand_floor, got only spot', 'markets: [spot, on_demand]');
+  const unpriced = pool.ec2.types.find((type) => pool.ec2.on_demand_usd_per_hour[type] === undefined);
+  if (markets.includes('on_demand') && unpriced !== undefined)
+    refuse(
+      `ec2.on_demand_usd_per_hour: expected a price of each type, got none of ${unpriced}`,
+      `ec2: {on_demand_usd_per_hour: {${unpriced}: 0.34}}, with the price of the region`,
+    );
+  if (join_within >= lifetime)
+    refuse(`expected join_within < lifetime, got ${join_within} s and ${lifetime} s`, 'raise lifetime');
+}
+
+/** Dollars per hour of spot instances, by `type zone`. */
+export type SpotPrices = ReadonlyMap<string, number>;
+
+export const spotKey = ({ type, zone }: Pick<Place, 'type' | 'zone'>): string => `${type} ${zone}`;
+
+/** Where instances of the pool can be bought at present: a spot place without a price is not offered there. */
+export function placesOf(
+  { markets, ec2: { types, subnets, on_demand_usd_per_hour } }: BoughtPool,
+  spot: SpotPrices,
+): Place[] {
+  return types.flatMap((type) =>
+    Object.keys(subnets).flatMap((zone): Place[] => {
+      const spotUsd = spot.get(spotKey({ type, zone }));
+      const fixedUsd = on_demand_usd_per_hour[type];
+      return [
+        ...(markets.includes('spot') && spotUsd !== undefined
+          ? [{ zone, type, market: 'spot' as const, usdPerHour: spotUsd }]
+          : []),
+        ...(markets.includes('on_demand') && fixedUsd !== undefined
+          ? [{ zone, type, market: 'onDemand' as const, usdPerHour: fixedUsd }]
+          : []),
+      ];
+    }),
+  );
+}
+
+/** `bootSeconds`: as measured; default: what the file says. `count`: as set by `petrel fleet scale`. */
+export function plannedPool(
+  name: string,
+  pool: BoughtPool,
+  { spot, bootSeconds, count }: { readonly spot: SpotPrices; readonly bootSeconds?: number; readonly count?: number },
+): Pool {
+  return {
+    name,
+    min: count ?? pool.min,
+    max: count ?? pool.max,
+    onDemandFloor: pool.on_demand_floor,
+    places: placesOf(pool, spot),
+    bootSeconds: bootSeconds ?? pool.boot,
+    idleSeconds: pool.idle,
+  };
+}

@@ -1,0 +1,183 @@
+/** The control process's side of the fleet (activities/fleet): what its pass sees of the runs, and who may join. */
+import { randomBytes } from 'node:crypto';
+import type { Client } from '@temporalio/client';
+import type { NatsConnection } from '@nats-io/nats-core';
+import type { FleetPorts } from '../../activities/fleet/index.ts';
+import { InvalidInputError, PauseError, RetryableError, TerminalError } from '../../core/errors.ts';
+import { billOfFleet } from '../../core/fleet/bill.ts';
+import { charges, sumsBy } from '../../core/fleet/cost.ts';
+import type { ObservedRun } from '../../core/fleet/demand.ts';
+import type { Provider } from '../../core/ports/provider.ts';
+import type { Store } from '../../core/ports/store.ts';
+import { parseStoredRecipe, totalIterations } from '../../core/recipe/index.ts';
+import { samplesResponses } from '../../core/run-kinds.ts';
+import { endedStates } from '../../core/run-states.ts';
+import { launchToken, leaveNowSubject } from '../../core/wire/join.ts';
+import { wireVersion } from '../../core/wire/messages.ts';
+import { bootScript } from '../../infra/fleet/boot-script.ts';
+import { newJoinFile } from '../../infra/fleet/join-file.ts';
+import type { BoughtMachine } from '../../infra/nats/join-office.ts';
+import { drivenRuns } from '../../infra/stack/driven-runs.ts';
+import { notePlan } from '../../infra/stack/fleet-notes.ts';
+import { readStack } from '../../infra/stack/index.ts';
+import { readEndpoints } from '../../infra/stack/state.ts';
+import { digestOf } from '../../infra/store/digest.ts';
+import { FleetLog } from '../../infra/store/fleet-log.ts';
+import { historiesOf } from '../../infra/store/fleet-histories.ts';
+import { RunLog } from '../../infra/store/run-log.ts';
+import { appendStatus } from '../../infra/store/status.ts';
+import { tellRunWorkflow } from '../../infra/temporal/run-workflow.ts';
+
+export interface FleetPlace {
+  readonly home: string;
+  readonly stack: string;
+  readonly provider: Provider;
+  readonly nc: NatsConnection;
+  readonly client: () => Client;
+  readonly log: (line: string) => void;
+  readonly say: (runId: string, text: string) => void;
+}
+
+export class ControlFleet {
+  readonly #place: FleetPlace;
+  readonly #logs = new Map<string, FleetLog>();
+  readonly #runs = new Map<string, RunLog>();
+
+  constructor(place: FleetPlace) {
+    this.#place = place;
+  }
+
+  open(store: Store): FleetLog {
+    const log = this.#logs.get(store.place) ?? new FleetLog(store, this.#place.stack);
+    this.#logs.set(store.place, log);
+    return log;
+  }
+
+  get ports(): FleetPorts {
+    const { home, provider, nc, client, log, say } = this.#place;
+    return {
+      provider,
+      openFleet: (store) => this.open(store),
+      prepareLaunch: async ({ pool, roles, launch, store, joinUntil, expires, region }) => {
+        const nonce = randomBytes(16).toString('hex');
+        const token = await this.#token({ pool, roles: [...roles], launch, nonce, store, joinUntil });
+        const userData = await bootScript({ token, store, region, expires });
+        return { nonce, userData, token: digestOf({ store: store.place, stack: this.#place.stack, pool, launch }) };
+      },
+      observeRuns: (store) => this.#observeRuns(store),
+      pauseRun: async (store, run, because) => {
+        const reason = new PauseError('BudgetSpent', because, {
+          where: 'fleet.budget_usd',
+          hint: `petrel resume ${run} --set fleet.budget_usd=USD with a larger number`,
+        });
+        await appendStatus(new RunLog(store, run), { wish: 'pause', reason }, new Date());
+        await tellRunWorkflow(client(), run, 'pause');
+        say(run, `paused: ${because}`);
+      },
+      tellToLeave: (instance) => nc.publish(leaveNowSubject(instance), JSON.stringify({ v: wireVersion })),
+      notePlan: (plan) => notePlan(home, plan),
+      say: (text) => {
+        log(`fleet: ${text}`);
+        for (const { runId } of drivenRuns(home)) say(runId, `fleet: ${text}`);
+      },
+    };
+  }
+
+  async #token(of: {
+    readonly pool: string;
+    readonly roles: ('rollout' | 'reward')[];
+    readonly launch: number;
+    readonly nonce: string;
+    readonly store: Store;
+    readonly joinUntil: string;
+  }) {
+    const { home, stack } = this.#place;
+    const { pool, roles, launch, nonce, store, joinUntil } = of;
+    const account = readEndpoints(home)?.nats?.authority.workers;
+    const { url, ca } = readStack(home)?.nats ?? {};
+    if (account === undefined || url === undefined || ca === undefined)
+      throw new InvalidInputError(
+        'expected a stack that bought machines can reach, got one that listens on this machine only',
+        {
+          hint: 'petrel up --listen ADDRESS, with an address at which the machines reach this one',
+        },
+      );
+    const nats = { url, ca };
+    const id = launchToken(launch);
+    return newJoinFile({
+      account,
+      id,
+      nonce,
+      pool,
+      roles,
+      stack,
+      store: store.url,
+      nats,
+      expiresAt: new Date(joinUntil),
+    });
+  }
+
+  async #observeRuns(store: Store): Promise<ObservedRun[]> {
+    const runs = drivenRuns(this.#place.home).filter((run) => run.store === store.url && samplesResponses(run.kind));
+    const seen = await Promise.all(runs.map(({ runId }) => this.#observe(store, runId)));
+    const found = seen.flatMap((one) => one ?? []);
+    if (found.every(({ budgetUsd }) => budgetUsd === null)) return found;
+    const spent = await this.#spentMicroUsd(store);
+    return found.map((one) => ({ ...one, spentUsd: (spent.get(one.run) ?? 0) / 1e6 }));
+  }
+
+  /** undefined for a run that is not to go on. */
+  async #observe(store: Store, runId: string): Promise<ObservedRun | undefined> {
+    const log = this.#runs.get(runId) ?? new RunLog(store, runId);
+    this.#runs.set(runId, log);
+    const status = await log.status();
+    if (status === undefined || status.wish !== 'run' || endedStates.has(status.state) || status.state === 'paused') {
+      if (status !== undefined && endedStates.has(status.state)) this.#runs.delete(runId);
+      return undefined;
+    }
+    const { recipe: stored, inputs } = await log.revision();
+    const recipe = parseStoredRecipe(stored);
+    const head = await log.head();
+    const position = head?.position ?? 0;
+    const { budget_usd: budgetUsd, deadline, priority } = recipe.fleet;
+    const last = head === undefined || position <= (await log.first()) ? undefined : await lastTimes(log, position);
+    return {
+      ...{ run: runId, left: totalIterations(recipe, inputs.trainRows) - position },
+      ...{ budgetUsd, deadline, priority, spentUsd: 0 },
+      ...(last && { last }),
+    };
+  }
+
+  async #spentMicroUsd(store: Store): Promise<ReadonlyMap<string, number>> {
+    const log = this.open(store);
+    const bill = billOfFleet(historiesOf(await log.instances()), await log.usage(), Date.now() / 1_000);
+    return sumsBy(charges(bill.instances, bill.spans), 'run');
+  }
+
+  /** Throws TerminalError `NotBought`, and RetryableError `NotYet`. */
+  async admit(machine: BoughtMachine, store: Store): Promise<void> {
+    const { pool, launch, bought, key, instance } = machine;
+    const log = this.open(store);
+    const found = (await log.launches(pool)).find(({ record }) => record.n === launch);
+    const refuse = (message: string): never => {
+      throw new TerminalError('NotBought', message, {
+        hint: 'petrel fleet ls on the control machine shows what was bought',
+      });
+    };
+    if (found === undefined || bought === undefined || bought.nonce !== found.record.nonce)
+      return refuse(`expected a machine of launch ${launch} of the pool ${pool}, got one that cannot show that it is`);
+    if (found.answer === undefined)
+      throw new RetryableError('NotYet', `launch ${launch} of the pool ${pool} is not answered yet`);
+    if (found.answer.instances.every(({ id }) => id !== bought.id))
+      return refuse(`expected an instance of launch ${launch} of the pool ${pool}, got ${bought.id}`);
+    const { key: first } = await log.noteJoined({ id: bought.id, at: new Date().toISOString(), key, instance });
+    if (first !== key) return refuse(`${bought.id} has joined with another key`);
+  }
+}
+
+async function lastTimes(log: RunLog, position: number): Promise<ObservedRun['last']> {
+  const { batch, update } = await log.iteration(position);
+  const rolloutSeconds = Number(batch.record.timings['timing_s/gen']);
+  const stepSeconds = Number(update.record.timings['timing_s/step']);
+  return rolloutSeconds > 0 && stepSeconds >= rolloutSeconds ? { rolloutSeconds, stepSeconds } : undefined;
+}
