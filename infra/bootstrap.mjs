@@ -16,6 +16,7 @@
 import { availableParallelism } from 'node:os';
 import { clangFormatStep } from './bootstrap/clang-format.mjs';
 import { withSetupLock } from './bootstrap/lock.mjs';
+import { motoStep } from './bootstrap/moto.mjs';
 import { nativeStep } from './bootstrap/native.mjs';
 import { npmStep } from './bootstrap/npm.mjs';
 import { checkPlatform, checkTools } from './bootstrap/platform.mjs';
@@ -79,7 +80,7 @@ function checkoutSteps(context) {
   return [
     npmStep(context),
     ...serverSteps(context),
-    ...(context.tests ? testServerSteps(context) : []),
+    ...(context.tests ? [...testServerSteps(context), motoStep(context)] : []),
     ...(context.lint ? [clangFormatStep(context)] : []),
     ...(context.scorers ? [scorersStep(context)] : []),
     nativeStep(context),

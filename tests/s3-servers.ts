@@ -184,7 +184,8 @@ async function makeBucket({ client }: S3Connection): Promise<void> {
   if (made !== true) throw new Error(`the bucket ${testBucket} could not be made`);
 }
 
-function toolPath(name: string): string | undefined {
+/** A program that set-up has brought for tests; undefined when it could not. */
+export function toolPath(name: string): string | undefined {
   const file = join(petrelHome(), 'toolchain/tools.json');
   const tools = existsSync(file)
     ? (JSON.parse(readFileSync(file, 'utf8')) as Readonly<Record<string, { readonly path: string }>>)

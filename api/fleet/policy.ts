@@ -1,7 +1,9 @@
-/** The policy of a store for machines that join. */
+/** Policies: of a store for machines that join, and of the control machine that buys them. */
 import { InvalidInputError } from '../../core/errors.ts';
+import { controllerPolicy } from '../../core/fleet/controller-policy.ts';
 import { storePolicy } from '../../core/fleet/store-policy.ts';
 import type { PolicyDocument } from '../../core/fleet/store-policy.ts';
+import { stackName } from '../../infra/stack/index.ts';
 import { storeUrl } from '../../infra/store/open.ts';
 import { defaultStore } from '../../infra/store/places.ts';
 import { parseS3Url } from '../../infra/store/s3/location.ts';
@@ -21,4 +23,31 @@ export function fleetPolicy({ home }: Pick<ApiContext, 'home'>, { store, princip
       hint: 'petrel fleet policy --store s3://bucket/prefix; a folder is protected by the rights of its files',
     });
   return storePolicy({ ...parseS3Url(url), principal });
+}
+
+export interface ControllerPolicyRequest {
+  /** Default: the store of this home. A folder needs no policy. */
+  readonly store?: string | undefined;
+  /** Default: the stack of this home. */
+  readonly stack?: string | undefined;
+  readonly region?: string | undefined;
+  readonly role?: string | undefined;
+}
+
+/** Throws InvalidInputError for a role that is no ARN. */
+export function controllerFleetPolicy(
+  { home }: Pick<ApiContext, 'home'>,
+  { store, stack, region, role }: ControllerPolicyRequest,
+): PolicyDocument {
+  if (role !== undefined && !/^arn:aws[a-z-]*:iam::\d{12}:role\/.+$/.test(role))
+    throw new InvalidInputError(`--role: expected the ARN of a role, got ${role}`, {
+      hint: '--role arn:aws:iam::123456789012:role/petrel-worker, as `aws iam get-role` prints it',
+    });
+  const url = storeUrl(store ?? defaultStore(home));
+  return controllerPolicy({
+    stack: stack ?? stackName(home),
+    region,
+    role,
+    store: url.startsWith('s3://') ? parseS3Url(url) : undefined,
+  });
 }

@@ -10,6 +10,7 @@ export interface Statement {
   readonly Principal?: { readonly AWS: readonly string[] };
   readonly Action: readonly string[];
   readonly Resource: readonly string[];
+  readonly Condition?: { readonly StringEquals: Readonly<Record<string, string>> };
 }
 
 export interface PolicyDocument {

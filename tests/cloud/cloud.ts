@@ -6,6 +6,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { PolicyDocument } from '../../core/fleet/store-policy.ts';
 import { usualAccount, poolKey } from './account.ts';
 import type { Account, Market, PoolOfMachines } from './account.ts';
 import { Faults } from './faults.ts';
@@ -51,6 +52,8 @@ export class TestCloud {
   readonly prices: SpotPriceEntry[] = [];
   /** What machines leave on their disks. */
   readonly folder = mkdtempSync(join(tmpdir(), 'petrel-cloud-'));
+  /** What the caller may do; undefined: everything. */
+  policy: PolicyDocument | undefined;
   readonly #capacity = new Map<string, number>();
   readonly #limits = new Map<Market, number>();
   readonly #env: Readonly<Record<string, string>>;

@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { loopback } from '../../infra/ports.ts';
+import { authorize } from './access.ts';
 import { actions } from './actions.ts';
 import { TestCloud } from './cloud.ts';
 import type { CloudOptions } from './cloud.ts';
@@ -55,6 +56,7 @@ async function answer(cloud: TestCloud, request: IncomingMessage, response: Serv
       throw new Ec2Error(fault.code, fault.message ?? `The test ordered ${fault.code}`, fault.status);
     const run = actions[action];
     if (run === undefined) throw new Ec2Error('InvalidAction', `The test cloud does not know the action ${action}`);
+    if (cloud.policy !== undefined) authorize(cloud.policy, cloud, action, form);
     const body = await run(cloud, form);
     if (fault?.code === 'lostAnswer') return void request.socket.destroy();
     response.writeHead(200, { 'Content-Type': 'text/xml' }).end(answerXml(action, body));

@@ -3,7 +3,12 @@ import type { Ec2Machine } from '../../core/ports/provider.ts';
 import type { TestCloud } from './cloud.ts';
 
 /** Any credentials will do; without some the SDK sends nothing. */
-export const testCredentials = { AWS_ACCESS_KEY_ID: 'test', AWS_SECRET_ACCESS_KEY: 'test' };
+const testCredentials = {
+  AWS_ACCESS_KEY_ID: 'test',
+  AWS_SECRET_ACCESS_KEY: 'test',
+  // the pinned SDK version runs on this Node
+  AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED: 'true',
+};
 
 export function useTestCredentials(): void {
   Object.assign(process.env, testCredentials);

@@ -1,7 +1,9 @@
 /** The provider on the test cloud: the contract, and what moto cannot show. */
-import { afterEach, beforeAll, afterAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { controllerPolicy } from '../../core/fleet/controller-policy.ts';
 import type { Provider } from '../../core/ports/provider.ts';
 import { ec2Provider } from '../../infra/fleet/ec2/provider.ts';
+import { roleOf } from '../cloud/access.ts';
 import type { TestCloud } from '../cloud/cloud.ts';
 import { startTestCloud } from '../cloud/server.ts';
 import { machineOf, useTestCredentials } from '../cloud/use.ts';
@@ -13,7 +15,10 @@ const zone = 'us-east-1a';
 const region = 'us-east-1';
 
 async function open() {
-  const { cloud, endpoint, close } = await startTestCloud({ settings: { pageSize: 2 } });
+  const { cloud, endpoint, close } = await startTestCloud({
+    account: { profiles: { worker: {}, admin: {} } },
+    settings: { pageSize: 2 },
+  });
   const provider = ec2Provider({ endpoint });
   const end = async () => {
     provider.close();
@@ -151,5 +156,41 @@ describe('EC2, as the test cloud plays it', () => {
     expect(await provider.spotPrices(region, [type])).toContainEqual({ type, zone, usdPerHour: 0.25 });
     cloud.setPrice(type, zone, 0.15);
     expect(await provider.spotPrices(region, [type])).toContainEqual({ type, zone, usdPerHour: 0.15 });
+  });
+
+  describe('under the policy of petrel fleet policy --controller', () => {
+    const profile = { instanceProfile: 'worker' };
+    const policy = controllerPolicy({ stack: 'own', region, role: roleOf('worker') });
+    const denied = { instances: [], refused: { kind: 'configuration', code: 'UnauthorizedOperation' } };
+    const own = (market: 'spot' | 'onDemand', given = {}) =>
+      provider.launch(launch('own', { machine: { ...opened.machine, ...profile, ...given }, place: { market } }));
+    beforeEach(() => (cloud.policy = policy));
+    afterEach(() => (cloud.policy = undefined));
+
+    it('a pool is checked, launched, listed and ended', async () => {
+      await provider.check({ ...opened.machine, ...profile }, [type], [zone]);
+      for (const market of ['spot', 'onDemand'] as const) expect((await own(market)).instances).toHaveLength(1);
+      const [first] = await provider.list(region, 'own');
+      await provider.terminate(region, [first?.id ?? '']);
+      await cloud.instance(first?.id ?? '').terminated;
+      await provider.spotPrices(region, [type]);
+    });
+
+    it('nothing is launched with the tag of another stack, or with another role', async () => {
+      expect(await provider.launch(launch('another'))).toMatchObject(denied);
+      expect(await own('spot', { instanceProfile: 'admin' })).toMatchObject(denied);
+      expect(bought('another')).toEqual([]);
+    });
+
+    it('the instances of others are not ended, and those that are gone count as ended', async () => {
+      cloud.policy = undefined;
+      const other = (await provider.launch(launch('another'))).instances[0]?.id ?? '';
+      cloud.policy = policy;
+      const mine = (await own('spot')).instances[0]?.id ?? '';
+      await expect(provider.terminate(region, [mine, other])).rejects.toMatchObject({ code: 'CloudDenied' });
+      expect(cloud.instance(other).state).not.toMatch(/shutting-down|terminated/);
+      expect(cloud.instance(mine).state).toMatch(/shutting-down|terminated/);
+      await provider.terminate(region, ['i-0123456789abcdef0']);
+    });
   });
 });

@@ -1,10 +1,28 @@
 /** `petrel fleet policy`. */
-import { fleetPolicy } from '../../../api/fleet/policy.ts';
+import { controllerFleetPolicy, fleetPolicy } from '../../../api/fleet/policy.ts';
+import { InvalidInputError } from '../../../core/errors.ts';
+import type { PolicyDocument } from '../../../core/fleet/store-policy.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
-import { textOption } from '../../options.ts';
+import { flag, textOption } from '../../options.ts';
+
+const ofController = ['role', 'stack', 'region'];
+const ofWorkers = ['principal'];
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
-  const policy = fleetPolicy(context, { store: textOption(input, 'store'), principal: textOption(input, 'principal') });
+  const policy = policyOf(input, context);
   context.printer.data(policy, () => JSON.stringify(policy, null, 2));
   return undefined;
+}
+
+function policyOf(input: CommandInput, context: CommandContext): PolicyDocument {
+  const isController = flag(input, 'controller');
+  const other = (isController ? ofWorkers : ofController).find((name) => textOption(input, name) !== undefined);
+  if (other !== undefined)
+    throw new InvalidInputError(`--${other} belongs to the policy ${isController ? 'of workers' : 'of --controller'}`, {
+      hint: isController ? 'leave --controller out, or this option' : `petrel fleet policy --controller --${other} …`,
+    });
+  const store = textOption(input, 'store');
+  if (!isController) return fleetPolicy(context, { store, principal: textOption(input, 'principal') });
+  const [role, stack, region] = ofController.map((name) => textOption(input, name));
+  return controllerFleetPolicy(context, { store, role, stack, region });
 }

@@ -101,14 +101,19 @@ export const FLEET_COMMANDS: readonly CommandSpec[] = [
   },
   {
     name: 'fleet policy',
-    doc: 'Print the least that machines which join may do in an S3 store, as a policy for their identity or for the bucket.',
+    doc: 'Print the least that machines which join may do in an S3 store, as a policy for their identity or for the bucket; or the least that a control machine may do which buys them.',
     group: 'This machine',
     options: [
       { flags: '--store <store>', doc: 's3://bucket/prefix; default: the store of this home' },
       { flags: '--principal <arn>', doc: 'for a policy of the bucket: whom it is about' },
+      { flags: '--controller', doc: 'the policy of the control machine: what it needs to buy instances on EC2' },
+      { flags: '--role <arn>', doc: "with --controller: the role of the pools' instance profile" },
+      { flags: '--region <region>', doc: 'with --controller: the only region where it may buy' },
+      { flags: '--stack <name>', doc: 'with --controller: the stack; default: the one of this home' },
     ],
     examples: [
       'petrel fleet policy --store s3://team/runs > policy.json',
+      'petrel fleet policy --controller --role arn:aws:iam::123456789012:role/petrel-worker',
       'petrel fleet policy --principal arn:aws:iam::123456789012:role/petrel-workers',
     ],
     load: () => import('./policy.ts'),

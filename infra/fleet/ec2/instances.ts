@@ -1,9 +1,7 @@
 /** Instances as EC2 describes them, and the tags by which a stack finds its own. */
 import type { Instance, Tag } from '@aws-sdk/client-ec2';
+import { stackTag } from '../../../core/fleet/controller-policy.ts';
 import type { CloudInstance, InstanceTags } from '../../../core/ports/provider.ts';
-
-/** The policy of the control process names it too (core/fleet/controller-policy.ts). */
-export const stackTag = 'petrel:stack';
 
 export function ec2Tags({ stack, pool, launch, expires }: InstanceTags): Tag[] {
   const tags = { [stackTag]: stack, 'petrel:pool': pool, 'petrel:launch': String(launch), 'petrel:expires': expires };

@@ -6,11 +6,12 @@ import {
   paginateDescribeSpotPriceHistory,
 } from '@aws-sdk/client-ec2';
 import type { EC2Client, _InstanceType } from '@aws-sdk/client-ec2';
+import { stackTag } from '../../../core/fleet/controller-policy.ts';
 import type { CloudInstance, Provider, SpotPrice } from '../../../core/ports/provider.ts';
 import { checkMachine } from './check.ts';
 import { Ec2Clients } from './client.ts';
 import { codeOf, failureOf } from './failures.ts';
-import { cloudInstance, stackTag } from './instances.ts';
+import { cloudInstance } from './instances.ts';
 import { launchOn } from './launch.ts';
 
 export interface Ec2Provider extends Provider {

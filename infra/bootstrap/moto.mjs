@@ -1,0 +1,44 @@
+/**
+ * moto, which answers the EC2 API, into PETREL_HOME/toolchain/moto-<id>: the pinned wheels of tests/cloud/moto-requirements.txt, for the
+ * Python of this machine. Only tests need it (tests/cloud/moto.ts).
+ */
+
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { runProgram } from './programs.mjs';
+import { isExecutable, readTools, record } from './toolchain.mjs';
+
+export function motoStep({ root, home }) {
+  const list = join(root, 'tests/cloud/moto-requirements.txt');
+  const id = createHash('sha256').update(readFileSync(list)).digest('hex').slice(0, 16);
+  const folder = join(home, 'toolchain', `moto-${id}`);
+  const path = join(folder, 'bin', 'moto_server');
+  return {
+    name: 'moto',
+    needs: ['python'],
+    pending: () => readTools(home).moto?.version !== id || !isExecutable(path),
+    async run() {
+      if (!existsSync(folder)) await install(list, folder);
+      record(home, 'moto', { path, version: id });
+      return '5.2.5';
+    },
+  };
+}
+
+/** Not into anyone's Python: pip installs into a folder aside, which is renamed into place. It checks the hashes. */
+async function install(list, folder) {
+  mkdirSync(join(folder, '..'), { recursive: true });
+  const work = mkdtempSync(`${folder}-`);
+  try {
+    const flags = ['--quiet', '--no-deps', '--only-binary=:all:', '--require-hashes', '--no-compile'];
+    await runProgram('python3', ['-m', 'pip', 'install', ...flags, '-r', list, '--target', work], {
+      what: 'pip install of moto',
+      env: { PIP_DISABLE_PIP_VERSION_CHECK: '1', PIP_ROOT_USER_ACTION: 'ignore' },
+      hint: 'check the network and `python3 -m pip config list`, then run this again',
+    });
+    renameSync(work, folder);
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
