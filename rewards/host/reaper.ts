@@ -93,7 +93,7 @@ export class ReapedProgram {
 }
 
 /** Set-up builds it, next to the engine. */
-function reaperPath(): string {
+export function reaperPath(): string {
   const path = packageFile('build', 'native', 'petrel-reaper');
   if (!existsSync(path)) {
     throw new TerminalError('ReaperMissing', `the program that runs scorers is not built: ${path} is not there`, {

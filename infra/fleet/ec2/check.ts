@@ -9,7 +9,7 @@ import {
   paginateDescribeInstanceTypeOfferings,
 } from '@aws-sdk/client-ec2';
 import type { EC2Client, Image, Subnet, _InstanceType } from '@aws-sdk/client-ec2';
-import { InvalidInputError } from '../../../core/errors.ts';
+import { InvalidInputError, PetrelError } from '../../../core/errors.ts';
 import type { Ec2Machine, Launch } from '../../../core/ports/provider.ts';
 import { codeOf, failureOf, isDenied, isTransient } from './failures.ts';
 import { runInstancesInput } from './launch.ts';
@@ -50,7 +50,7 @@ async function ask<T>(what: string, where: string, question: () => Promise<T>): 
   try {
     return await question();
   } catch (error) {
-    if (isTransient(error)) throw failureOf(what, error);
+    if (error instanceof PetrelError || isTransient(error)) throw failureOf(what, error);
     const message = `EC2 refused to ${what}: ${codeOf(error)}: ${error instanceof Error ? error.message : String(error)}`;
     if (isDenied(error)) throw denied(message, error);
     throw new InvalidInputError(message, { where, hint: `mend ${where} in fleet.yaml`, cause: error });

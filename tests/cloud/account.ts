@@ -1,0 +1,38 @@
+/** What an account of the test cloud has: a network, an image, types of instances, how many of them are free, and what they cost. */
+
+export type Market = 'spot' | 'onDemand';
+
+export interface Account {
+  readonly region: string;
+  readonly vpc: string;
+  /** Subnet by zone. */
+  readonly subnets: Readonly<Record<string, string>>;
+  readonly securityGroup: string;
+  readonly image: string;
+  /** Not offered in other zones. Absent: in all. */
+  readonly types: Readonly<Record<string, { readonly architecture?: string; readonly zones?: readonly string[] }>>;
+  /** Environment of the machines of an instance profile, by its name: it stands for the credentials of the profile's role. */
+  readonly profiles: Readonly<Record<string, Readonly<Record<string, string>>>>;
+}
+
+export const usualAccount: Account = {
+  region: 'us-east-1',
+  vpc: 'vpc-0c10ad00000000001',
+  subnets: {
+    'us-east-1a': 'subnet-0a00000000000001a',
+    'us-east-1b': 'subnet-0a00000000000001b',
+    'us-east-1c': 'subnet-0a00000000000001c',
+  },
+  securityGroup: 'sg-0c10ad00000000001',
+  image: 'ami-0c10ad00000000001',
+  types: { 'c7i.2xlarge': {}, 'm7i.2xlarge': {}, 'c7g.2xlarge': { architecture: 'arm64' } },
+  profiles: { worker: {} },
+};
+
+export interface PoolOfMachines {
+  readonly type: string;
+  readonly zone: string;
+  readonly market: Market;
+}
+
+export const poolKey = ({ type, zone, market }: PoolOfMachines): string => `${type} ${zone} ${market}`;
