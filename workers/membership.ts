@@ -74,7 +74,8 @@ function ofSession(session: JoinedSession): Membership {
         }
       };
       nc.subscribe(renewSubject, { callback: () => void renew() });
-      nc.subscribe(leaveNowSubject(instance), { callback: () => end(0, 'the fleet gives this machine back') });
+      // once: a machine that leaves need not be told again
+      nc.subscribe(leaveNowSubject(instance), { max: 1, callback: () => end(0, 'the fleet gives this machine back') });
       void untilRefused(nc).then(() => end(rejoinCode, 'the stack refuses its credential'));
       const timer = setInterval(() => void renew(), renewMs);
       signal.addEventListener('abort', () => clearInterval(timer), { once: true });

@@ -1,6 +1,6 @@
 /** Giving back, and noticing what is gone. Every ending is recorded once, and with it the time until which the instance is billed. */
 import type { Ending, FleetRecord } from '../../core/fleet/records.ts';
-import { boughtPools } from '../../core/fleet/spec.ts';
+import { boughtPools, secondsOf } from '../../core/fleet/spec.ts';
 import type { FleetSpec } from '../../core/fleet/spec.ts';
 import { placeName } from '../../core/fleet/types.ts';
 import type { CloudInstance } from '../../core/ports/provider.ts';
@@ -63,7 +63,7 @@ export async function noteOverdue(
   const pools = new Map(boughtPools(spec));
   for (const { id, launch, launchedAt, joined, leaving } of all) {
     if (leaving !== undefined) continue;
-    const within = pools.get(launch.pool)?.join_within ?? 0;
+    const within = secondsOf(pools.get(launch.pool)?.join_within ?? '');
     const age = (now.getTime() - Date.parse(launchedAt)) / 1_000;
     const leave = (ending: Ending, because: string) => log.noteLeaving({ id, at: now.toISOString(), ending, because });
     if (joined === undefined && age > within) await leave('never-joined', `it has not joined within ${within} s`);

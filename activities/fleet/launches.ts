@@ -2,7 +2,7 @@
  * Buying. A launch is a decision in the store before the provider is asked, and its token makes a second call harmless. So a
  * control process may die at any point: the next pass asks again for every launch that has no answer.
  */
-import { isBought } from '../../core/fleet/spec.ts';
+import { isBought, secondsOf } from '../../core/fleet/spec.ts';
 import type { BoughtPool, FleetSpec } from '../../core/fleet/spec.ts';
 import type { LaunchRecord } from '../../core/fleet/records.ts';
 import { placeName } from '../../core/fleet/types.ts';
@@ -82,7 +82,7 @@ async function whatWasBought({ provider }: FleetPorts, log: FleetLog, record: La
 }
 
 function timesOf({ join_within, lifetime }: BoughtPool, now: Date): { joinUntil: string; expires: string } {
-  const after = (seconds: number) => new Date(now.getTime() + seconds * 1_000).toISOString();
+  const after = (duration: string) => new Date(now.getTime() + secondsOf(duration) * 1_000).toISOString();
   return { joinUntil: after(join_within), expires: after(lifetime) };
 }
 

@@ -27,7 +27,7 @@ export interface FleetNow {
 }
 
 /** Before it is measured, one worker pays and a second one does not. */
-const unmeasured = { rolloutSeconds: 1, otherSeconds: 1_000 };
+const unmeasured = { rolloutSeconds: 1, otherSeconds: 1_000, isGuess: true };
 
 /** undefined for a run that needs nothing more. */
 export function demandOf(

@@ -117,6 +117,7 @@ function reason(pool: Pool, given: readonly Share[], count: number, now: number,
   if (count > now && due === count) return `a deadline needs ${due}`;
   const first = given.reduce((a, b) => (b.workers > a.workers ? b : a));
   const { demand, workers } = first;
+  if (demand.isGuess === true) return `${demand.run} needs a worker for its first iteration`;
   const n = (demand.own ?? 0) === 0 ? Math.max(1, workers) : workers;
   const waits = `${demand.run} waits ${seconds(demand.rolloutSeconds / (n + (demand.own ?? 0)))} of ${seconds(iterationSeconds(demand, n))} of an iteration for rollouts`;
   const next = worthOfNext(demand, n, price);

@@ -23,9 +23,9 @@ describe('fleet.yaml', () => {
       roles: ['rollout', 'reward'],
       min: 0,
       markets: ['spot'],
-      idle: 300,
-      join_within: 600,
-      lifetime: 43_200,
+      idle: '5m',
+      join_within: '10m',
+      lifetime: '12h',
     });
   });
 
@@ -47,7 +47,7 @@ describe('fleet.yaml', () => {
     [
       'machines that end before they may join',
       file({ lifetime: '5m' }),
-      /expected join_within < lifetime, got 600 s and 300 s/,
+      /expected join_within < lifetime, got 10m and 5m/,
     ],
     ['a pool name that is no word', { pools: { 'my pool': pool } }, /pools\.my pool/],
     ['no money', file({}, { max_usd_per_hour: 0 }), /max_usd_per_hour/],

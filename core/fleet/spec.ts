@@ -8,12 +8,13 @@ import { durationMs } from '../schedules/duration.ts';
 import { joiningRoles, poolName } from '../wire/join.ts';
 import type { Place, Pool } from './types.ts';
 
-const duration = z.string().transform((text, context) => {
-  const ms = durationMs(text);
-  if (ms !== undefined) return ms / 1_000;
-  context.addIssue({ code: 'custom', message: 'expected a duration such as 90s, 10m or 12h' });
-  return z.NEVER;
-});
+/** As people write it: `90s`, `10m`, `12h`. */
+const duration = z
+  .string()
+  .refine((text) => durationMs(text) !== undefined, 'expected a duration such as 90s, 10m or 12h');
+/** Of a duration in a spec. */
+export const secondsOf = (text: string): number => (durationMs(text) ?? 0) / 1_000;
+
 const usd = z.number().positive().max(1e6);
 const count = z.int().nonnegative().max(10_000);
 const word = z.string().regex(/^[A-Za-z0-9_.:/+=@-]{1,200}$/, 'expected letters, digits and . _ - : / @');
@@ -48,13 +49,13 @@ const bought = z.strictObject({
   /** So many instances are on demand, as far as there are so many. */
   on_demand_floor: count.default(0),
   /** A pool that no run has needed for so long goes down to `min`. */
-  idle: duration.default(300),
+  idle: duration.default('5m'),
   /** From the launch to the first job, until it is measured. */
-  boot: duration.default(90),
+  boot: duration.default('90s'),
   /** An instance that has not joined after so long is given back. */
-  join_within: duration.default(600),
+  join_within: duration.default('10m'),
   /** An instance ends itself after so long. */
-  lifetime: duration.default(12 * 3_600),
+  lifetime: duration.default('12h'),
   ec2,
 });
 
@@ -120,8 +121,8 @@ function checkBounds(pool: BoughtPool, { max_instances }: FleetSpec, where: stri
       `ec2.on_demand_usd_per_hour: expected a price of each type, got none of ${unpriced}`,
       `ec2: {on_demand_usd_per_hour: {${unpriced}: 0.34}}, with the price of the region`,
     );
-  if (join_within >= lifetime)
-    refuse(`expected join_within < lifetime, got ${join_within} s and ${lifetime} s`, 'raise lifetime');
+  if (secondsOf(join_within) >= secondsOf(lifetime))
+    refuse(`expected join_within < lifetime, got ${join_within} and ${lifetime}`, 'raise lifetime');
 }
 
 /** Dollars per hour of spot instances, by `type zone`. */
@@ -162,7 +163,7 @@ export function plannedPool(
     max: count ?? pool.max,
     onDemandFloor: pool.on_demand_floor,
     places: placesOf(pool, spot),
-    bootSeconds: bootSeconds ?? pool.boot,
-    idleSeconds: pool.idle,
+    bootSeconds: bootSeconds ?? secondsOf(pool.boot),
+    idleSeconds: secondsOf(pool.idle),
   };
 }

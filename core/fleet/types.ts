@@ -37,6 +37,8 @@ export interface Demand {
   readonly pool: string;
   /** Rollouts of an iteration, in seconds of one worker. 0: not known yet, or no iteration is due. */
   readonly rolloutSeconds: number;
+  /** The times are no measurement: no iteration has ended yet. */
+  readonly isGuess?: boolean;
   /** Workers that the run has without buying any; default 0. */
   readonly own?: number;
   /** The rest of an iteration, during which these workers wait: the update, and what follows it. */

@@ -52,6 +52,7 @@ export const keys = {
   allInputs: 'janitor/',
   inputs: (n: number) => `janitor/${n}.json`,
   claimKey: 'claims/key.json',
+  fleets: 'fleet/',
   /** What a stack wants of its fleet, a dense sequence. */
   fleet: (stack: string, n: number) => `${fleet(stack)}/wanted/${n}.json`,
   /** Launches of a pool, a dense sequence of decisions, and what the provider answered. */

@@ -45,7 +45,18 @@ const folders = new Set([
   'modelFolder',
   'datasetFolder',
   ...['runs', 'revisions', 'terms', 'positions', 'pins', 'checkpoints', 'statuses', 'logs', 'blobs', 'allWeights'],
-  ...['results', 'all', 'schedules', 'retentions', 'allInputs', 'launches', 'launchedPools', 'usages', 'usageDays'],
+  ...[
+    'results',
+    'all',
+    'schedules',
+    'retentions',
+    'allInputs',
+    'launches',
+    'launchedPools',
+    'fleets',
+    'usages',
+    'usageDays',
+  ],
 ]);
 
 describe('the keys of a store', () => {

@@ -9,7 +9,7 @@
  */
 import type { Export, Import } from '@nats-io/jwt';
 import { declarationsSubject } from '../../core/wire/declarations.ts';
-import { joinsSubject, leavesSubject, renewSubject } from '../../core/wire/join.ts';
+import { joinsSubject, leaveNowSubject, leavesSubject, renewSubject } from '../../core/wire/join.ts';
 import { journalReadsOf, journalSubject } from '../../core/wire/journal.ts';
 import {
   claimsOf,
@@ -39,7 +39,7 @@ const services: readonly string[] = [
 ];
 
 /** Control → worker. */
-const streams: readonly string[] = [leaseSubject, workerGoneSubject, renewSubject];
+const streams: readonly string[] = [leaseSubject, workerGoneSubject, renewSubject, leaveNowSubject('*')];
 
 /** Requests to JetStream: they reach the streams of the control account under this prefix. */
 export const workerApiPrefix = 'JS.petrel.API';

@@ -143,9 +143,9 @@ export class FolderRoot {
   }
 }
 
-/** Does it hold runs or schedules? False for a new store and for an empty mount point. */
+/** Does it hold runs, schedules or a fleet? False for a new store and for an empty mount point. */
 export function holdsWork(folder: string): boolean {
-  return existsSync(join(folder, keys.runs)) || existsSync(join(folder, keys.schedules));
+  return [keys.runs, keys.schedules, keys.fleets].some((name) => existsSync(join(folder, name)));
 }
 
 /** The error for a missing store; retryable, because the store may be back at any moment. */
