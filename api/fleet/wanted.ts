@@ -29,7 +29,7 @@ export async function applyFleet(context: ApiContext, { path, where, store }: Ap
   const { home } = context;
   const spec = readSpec(path, where);
   requireReachable(home, spec);
-  await checkPools(spec, where);
+  await checkPools(spec, where, stackName(home));
   const url = storeUrl(store ?? fleetStore(home) ?? defaultStore(home));
   const log = new FleetLog(await openStore(url), stackName(home));
   const record = await log.want((last) => ({ scale: {}, drained: last?.drained ?? [], spec }), new Date());
@@ -68,12 +68,13 @@ function requireReachable(home: string, spec: FleetSpec): void {
   });
 }
 
-async function checkPools(spec: FleetSpec, where: string): Promise<void> {
+async function checkPools(spec: FleetSpec, where: string, stack: string): Promise<void> {
   const provider = ec2Provider();
   for (const [name, { ec2 }] of boughtPools(spec)) {
-    const { region, image, types, subnets, security_groups, instance_profile } = ec2;
-    const machine = { region, image, subnets, securityGroups: security_groups, instanceProfile: instance_profile };
-    await provider.check(machine, types, Object.keys(subnets)).catch((error: unknown) => {
+    const { region, image, types, subnets, security_groups, instance_profile, disk_gib } = ec2;
+    const profile = { instanceProfile: instance_profile, diskGiB: disk_gib };
+    const machine = { region, image, subnets, securityGroups: security_groups, ...profile };
+    await provider.check(machine, types, Object.keys(subnets), stack).catch((error: unknown) => {
       if (!(error instanceof InvalidInputError)) throw error;
       const at = error.where === undefined ? `pools.${name}.ec2` : `pools.${name}.${error.where}`;
       const detail = { where: `${where}: ${at}`, cause: error };

@@ -90,8 +90,8 @@ export interface Provider {
   /** Dollars per hour of spot instances at present; places without a price are left out. Throws RetryableError. */
   spotPrices(region: string, types: readonly string[]): Promise<readonly SpotPrice[]>;
   /**
-   * Checks a pool's settings without buying: types, zones, image, subnets, rights. Throws InvalidInputError with the key of
-   * fleet.yaml in `where`.
+   * Checks a pool's settings without buying: types, zones, image, subnets, and the rights to launch for this stack. Throws
+   * InvalidInputError with the key of fleet.yaml in `where`, and RetryableError.
    */
-  check(machine: Ec2Machine, types: readonly string[], zones: readonly string[]): Promise<void>;
+  check(machine: Ec2Machine, types: readonly string[], zones: readonly string[], stack: string): Promise<void>;
 }

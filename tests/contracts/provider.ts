@@ -115,7 +115,7 @@ export function providerContract(name: string, open: () => Promise<CloudUnderTes
         given: Partial<Ec2Machine> = {},
         types = [cloud.type],
         zones = Object.keys(cloud.machine.subnets),
-      ) => provider.check({ ...cloud.machine, ...given }, types, zones);
+      ) => provider.check({ ...cloud.machine, ...given }, types, zones, 'own');
       const zone = () => Object.keys(cloud.machine.subnets)[0] as string;
 
       it('and takes one that is in order, without a launch', async () => {

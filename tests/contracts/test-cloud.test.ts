@@ -116,7 +116,7 @@ describe('EC2, as the test cloud plays it', () => {
     await expect(provider.list(region, 'throttled')).rejects.toMatchObject(again);
     await expect(provider.terminate(region, ['i-0123456789abcdef0'])).rejects.toMatchObject(again);
     await expect(provider.spotPrices(region, [type])).rejects.toMatchObject(again);
-    await expect(provider.check(opened.machine, [type], [zone])).rejects.toMatchObject(again);
+    await expect(provider.check(opened.machine, [type], [zone], 'own')).rejects.toMatchObject(again);
   });
 
   it.each([
@@ -168,7 +168,7 @@ describe('EC2, as the test cloud plays it', () => {
     afterEach(() => (cloud.policy = undefined));
 
     it('a pool is checked, launched, listed and ended', async () => {
-      await provider.check({ ...opened.machine, ...profile }, [type], [zone]);
+      await provider.check({ ...opened.machine, ...profile }, [type], [zone], 'own');
       for (const market of ['spot', 'onDemand'] as const) expect((await own(market)).instances).toHaveLength(1);
       const [first] = await provider.list(region, 'own');
       await provider.terminate(region, [first?.id ?? '']);

@@ -20,6 +20,7 @@ export async function checkMachine(
   machine: Ec2Machine,
   types: readonly string[],
   zones: readonly string[],
+  stack: string,
 ): Promise<void> {
   await checkZones(client, machine.region, zones);
   await checkOfferings(client, machine.region, types, zones);
@@ -36,7 +37,7 @@ export async function checkMachine(
         count: 1,
         machine,
         userData: '#!/bin/bash\n',
-        tags: { stack: 'check', pool: 'check', launch: 0, expires: new Date().toISOString() },
+        tags: { stack, pool: 'check', launch: 0, expires: new Date().toISOString() },
       },
       image,
     );

@@ -29,7 +29,7 @@ export function ec2Provider({ endpoint }: { readonly endpoint?: string | undefin
     terminate: (region, ids) => terminate(clients.in(region), ids),
     list: (region, stack) => list(clients.in(region), stack),
     spotPrices: (region, types) => spotPrices(clients.in(region), types),
-    check: (machine, types, zones) => checkMachine(clients.in(machine.region), machine, types, zones),
+    check: (machine, ...pool) => checkMachine(clients.in(machine.region), machine, ...pool),
     close: () => clients.close(),
   };
 }
