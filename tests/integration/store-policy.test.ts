@@ -13,11 +13,12 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { controllerPolicy } from '../../core/fleet/controller-policy.ts';
 import { storePolicy } from '../../core/fleet/store-policy.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
 import { freePorts } from '../../infra/ports.ts';
-import { ensureStack } from '../../infra/stack/index.ts';
+import { ensureStack, stackName } from '../../infra/stack/index.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import { runWords } from '../cli.ts';
 import { startMachine } from '../joined-machine.ts';
@@ -127,5 +128,22 @@ it('the policy is that of the store, for an identity or for a bucket; a folder h
     storePolicy({ bucket: 'team', prefix: '', principal }),
   );
   await expect(policy('--store', './here')).rejects.toThrow('expected a store in a bucket');
+  rmSync(home, { recursive: true });
+});
+
+it('the policy of a control machine names its stack, one role, and its bucket', async () => {
+  const home = mkdtempSync(join(tmpdir(), 'petrel-policy-'));
+  const words = ['fleet', 'policy', '--store', 's3://team/a', '--json'];
+  const role = 'arn:aws:iam::123456789012:role/petrel-worker';
+  const answer = async (...more: string[]) => (await runWords(home, [...words, ...more])).json();
+  const given = ['--controller', '--role', role, '--region', 'eu-west-1', '--stack', 'lab'];
+  const store = { bucket: 'team', prefix: 'a/' };
+  expect(await answer(...given)).toEqual(controllerPolicy({ stack: 'lab', region: 'eu-west-1', role, store }));
+  expect(await answer('--controller')).toEqual(controllerPolicy({ stack: stackName(home), store }));
+  await expect(answer('--controller', '--role', 'worker')).rejects.toThrow('expected the ARN of a role');
+  await expect(answer('--role', role)).rejects.toThrow('--role belongs to the policy of --controller');
+  await expect(answer('--controller', '--principal', role)).rejects.toThrow(
+    '--principal belongs to the policy of workers',
+  );
   rmSync(home, { recursive: true });
 });
