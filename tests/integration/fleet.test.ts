@@ -5,7 +5,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { FleetReport } from '../../api/fleet/view.ts';
 import type { FleetList } from '../../api/fleet/list.ts';
 import { billOf } from '../../core/fleet/cost.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -43,7 +42,6 @@ afterAll(async () => {
 
 const fleet = (...words: string[]) => runWords(loop.home, ['fleet', ...words]);
 const list = async (): Promise<FleetList> => (await fleet('ls', '--json')).json();
-const explained = async (): Promise<NonNullable<FleetReport['plan']>> => (await fleet('explain', '--json')).json();
 const living = () => served.cloud.bills().filter(({ ended }) => ended === undefined);
 
 function fleetFile(more: object = {}): string {
