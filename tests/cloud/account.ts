@@ -2,6 +2,11 @@
 
 export type Market = 'spot' | 'onDemand';
 
+export interface RoleCredentials {
+  readonly accessKey: string;
+  readonly secretKey: string;
+}
+
 export interface Account {
   readonly region: string;
   readonly vpc: string;
@@ -11,8 +16,10 @@ export interface Account {
   readonly image: string;
   /** Not offered in other zones. Absent: in all. */
   readonly types: Readonly<Record<string, { readonly architecture?: string; readonly zones?: readonly string[] }>>;
-  /** Environment of the machines of an instance profile, by its name: it stands for the credentials of the profile's role. */
+  /** Environment of the machines of an instance profile, by its name: it may stand for the credentials of the profile's role. */
   readonly profiles: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** By profile: the credentials of its role, which the metadata service gives out as on EC2. */
+  readonly credentials: Readonly<Record<string, RoleCredentials>>;
 }
 
 export const usualAccount: Account = {
@@ -27,6 +34,7 @@ export const usualAccount: Account = {
   image: 'ami-0c10ad00000000001',
   types: { 'c7i.2xlarge': {}, 'm7i.2xlarge': {}, 'c7g.2xlarge': { architecture: 'arm64' } },
   profiles: { worker: {} },
+  credentials: {},
 };
 
 export interface PoolOfMachines {

@@ -1,9 +1,12 @@
 /** The machines of the test cloud: real processes that begin with their user data and end all at once. */
 import { existsSync, readFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Provider } from '../../core/ports/provider.ts';
 import { ec2Notice } from '../../infra/fleet/ec2-notice.ts';
 import { ec2Provider } from '../../infra/fleet/ec2/provider.ts';
+import { packageRoot } from '../../infra/home.ts';
 import { poll } from '../../infra/poll.ts';
 import { processesWith } from '../../infra/stack/process.ts';
 import { launchOf } from '../contracts/provider.ts';
@@ -21,7 +24,10 @@ let cloud: TestCloud;
 let provider: Provider;
 beforeAll(async () => {
   served = await startTestCloud({
-    account: { profiles: { worker: { AWS_ENDPOINT_URL_S3: 'http://127.0.0.1:1' } } },
+    account: {
+      profiles: { worker: { AWS_ENDPOINT_URL_S3: 'http://127.0.0.1:1' } },
+      credentials: { worker: { accessKey: 'of-the-role', secretKey: 'secret' } },
+    },
     env: { FROM_THE_TEST: 'yes' },
   });
   cloud = served.cloud;
@@ -115,6 +121,15 @@ sleep infinity
       ]),
     );
     expect(printed(instance)).toContain('petrel:expires');
+  });
+
+  it('gets the credentials of its role from the metadata service, as the SDK asks for them', async () => {
+    const sdk = pathToFileURL(join(packageRoot(), 'node_modules/@aws-sdk/client-s3/dist-cjs/index.js')).href;
+    const ask = `import sdk from ${JSON.stringify(sdk)};
+const { accessKeyId, sessionToken } = await new sdk.S3Client({ region: 'us-east-1' }).config.credentials();
+console.log('I am', accessKeyId, sessionToken === '' ? 'without a session.' : 'with a session.');`;
+    const script = `#!/bin/bash\ncat > ask.mjs <<'END'\n${ask}\nEND\nnode ask.mjs; echo asked; sleep infinity\n`;
+    expect(printed(await started(script, 'asked'))).toContain('I am of-the-role without a session.');
   });
 
   it('learns of its interruption as on EC2, and is killed after the notice', async () => {

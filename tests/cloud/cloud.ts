@@ -106,6 +106,7 @@ export class TestCloud {
     const instance = new TestInstance(order, {
       folder: this.folder,
       env: { ...this.#env, ...profile },
+      credentials: order.profile === undefined ? undefined : this.account.credentials[order.profile],
       bootMs: this.faults.takeFailedBoot() ? Infinity : this.settings.bootMs,
     });
     this.instances.set(instance.id, instance);

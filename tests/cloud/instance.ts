@@ -1,7 +1,7 @@
 /** One instance: what was ordered, its machine, its metadata service, and its bill. */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import type { PoolOfMachines } from './account.ts';
+import type { PoolOfMachines, RoleCredentials } from './account.ts';
 import { consoleOf, startMachine } from './machine.ts';
 import type { Machine } from './machine.ts';
 import { startMetadata } from './metadata.ts';
@@ -42,6 +42,8 @@ export interface Bill extends PoolOfMachines {
 export interface Surroundings {
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
+  /** Of the role of its profile. */
+  readonly credentials?: RoleCredentials | undefined;
   /** Infinity: it never boots. */
   readonly bootMs: number;
 }
@@ -152,8 +154,18 @@ export class TestInstance {
       'meta-data/placement/availability-zone': zone,
       'meta-data/placement/region': region,
       'user-data': userData,
+      ...this.#credentialEntries(),
       ...(showsTags &&
         Object.fromEntries(Object.entries(tags).map(([key, value]) => [`meta-data/tags/instance/${key}`, value]))),
     };
+  }
+  /** As the SDK reads them: the profile's name below the folder, then its credentials. They last longer than any test. */
+  #credentialEntries(): Record<string, string> {
+    const { credentials } = this.#surroundings;
+    if (credentials === undefined) return {};
+    const { accessKey: AccessKeyId, secretKey: SecretAccessKey } = credentials;
+    const Expiration = new Date(this.launchedAt + 24 * 3_600_000).toISOString();
+    const answer = { Code: 'Success', Type: 'AWS-HMAC', AccessKeyId, SecretAccessKey, Token: '', Expiration };
+    return { [`meta-data/iam/security-credentials/${this.order.profile}`]: JSON.stringify(answer) };
   }
 }
