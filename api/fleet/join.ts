@@ -40,7 +40,8 @@ export async function joinFleet({ home, env, notice }: ApiContext, options: Join
     const { program, addon, sessionPath, session } = await prepare(home, file);
     notice(`joined ${file.stack} as ${session.instance}, pool ${file.pool}, build ${session.build.slice(0, 12)}`);
     const threads = options.threads === undefined ? [] : ['--threads', String(options.threads)];
-    const words = ['--name', 'w1', '--pool', file.pool, '--roles', file.roles.join(','), ...threads];
+    const watched = file.nonce === undefined ? [] : ['--notice', 'ec2'];
+    const words = ['--name', 'w1', '--pool', file.pool, '--roles', file.roles.join(','), ...threads, ...watched];
     const ofSession = { PETREL_HOME: home, PETREL_NATIVE: addon, [sessionVariable]: sessionPath };
     const ended = await runProgram([program, ...words], { ...env, ...ofSession }, options.signal);
     if (ended === 0 || options.signal.aborted) return;

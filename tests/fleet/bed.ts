@@ -9,6 +9,7 @@ import type { WorkerPool } from '../../infra/stack/index.ts';
 import { FleetLog } from '../../infra/store/fleet-log.ts';
 import { runWords } from '../cli.ts';
 import type { CommandResult } from '../cli.ts';
+import type { CloudOptions } from '../cloud/cloud.ts';
 import { startTestCloud } from '../cloud/server.ts';
 import type { ServedCloud } from '../cloud/server.ts';
 import { useTestCredentials } from '../cloud/use.ts';
@@ -23,7 +24,10 @@ export class FleetBed {
   readonly injector: Injector;
   #served: ServedCloud | undefined;
 
-  constructor() {
+  readonly #cloud: CloudOptions;
+
+  constructor(cloud: CloudOptions = {}) {
+    this.#cloud = cloud;
     const folder = join(this.loop.home, 'faults');
     process.env[faultsVariable] = folder; // only the stack's processes read it from now on
     this.injector = new Injector(this.loop.home, folder);
@@ -36,7 +40,7 @@ export class FleetBed {
 
   async up(): Promise<void> {
     if (this.#served !== undefined) return;
-    this.#served = await startTestCloud();
+    this.#served = await startTestCloud(this.#cloud);
     process.env['AWS_ENDPOINT_URL_EC2'] = this.#served.endpoint;
     useTestCredentials();
     const [port] = (await freePorts(1)) as [number];

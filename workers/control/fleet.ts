@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import type { NatsConnection } from '@nats-io/nats-core';
 import type { FleetPorts } from '../../activities/fleet/index.ts';
-import { InvalidInputError, PauseError, RetryableError, TerminalError } from '../../core/errors.ts';
+import { errorToJson, InvalidInputError, PauseError, RetryableError, TerminalError } from '../../core/errors.ts';
 import { billOfFleet } from '../../core/fleet/bill.ts';
 import { charges, sumsBy } from '../../core/fleet/cost.ts';
 import type { ObservedRun } from '../../core/fleet/demand.ts';
@@ -18,7 +18,8 @@ import { bootScript } from '../../infra/fleet/boot-script.ts';
 import { newJoinFile } from '../../infra/fleet/join-file.ts';
 import type { BoughtMachine } from '../../infra/nats/join-office.ts';
 import { drivenRuns } from '../../infra/stack/driven-runs.ts';
-import { notePlan } from '../../infra/stack/fleet-notes.ts';
+import { fleetStore, notePlan } from '../../infra/stack/fleet-notes.ts';
+import { instanceName } from '../../infra/stack/identity.ts';
 import { readStack } from '../../infra/stack/index.ts';
 import { readEndpoints } from '../../infra/stack/state.ts';
 import { digestOf } from '../../infra/store/digest.ts';
@@ -26,6 +27,7 @@ import { FleetLog } from '../../infra/store/fleet-log.ts';
 import { historiesOf } from '../../infra/store/fleet-histories.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { appendStatus } from '../../infra/store/status.ts';
+import { startFleetWorkflow } from '../../infra/temporal/fleet-workflow.ts';
 import { tellRunWorkflow } from '../../infra/temporal/run-workflow.ts';
 
 export interface FleetPlace {
@@ -51,6 +53,16 @@ export class ControlFleet {
     const log = this.#logs.get(store.place) ?? new FleetLog(store, this.#place.stack);
     this.#logs.set(store.place, log);
     return log;
+  }
+
+  /** A machine's connection has closed: the fleet looks at once, because it may have to replace it. */
+  lost(instance: string): void {
+    const { home, client, log } = this.#place;
+    const store = fleetStore(home);
+    if (store === undefined || instance === instanceName(home)) return;
+    void startFleetWorkflow(client(), store).catch((error: unknown) =>
+      log(`fleet: could not be told of a loss, and looks within seconds: ${errorToJson(error).message}`),
+    );
   }
 
   get ports(): FleetPorts {

@@ -87,7 +87,11 @@ const dispatcher = await Dispatcher.open(nc, {
     usage.note({ instance: machine, run, iteration, from, to, use }),
 });
 const system = await connectSystem(stack.nats, name);
-if (system !== undefined) new Departures(system, (gone) => dispatcher.lost(gone));
+if (system !== undefined)
+  new Departures(system, (gone) => {
+    dispatcher.lost(gone);
+    fleet.lost(gone.instance);
+  });
 const log = (line: string) => console.log(line);
 new PermitOffice(nc, { file: join(petrelHome(), 'stack', 'permits.json'), log }).open();
 /** A new store has no runs yet, so it is opened otherwise than for a job. */

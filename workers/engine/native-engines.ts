@@ -20,6 +20,7 @@ import type {
   StepResult,
 } from '../../core/ports/policy.ts';
 import type { DecodedTokens, GenerateRequest, Sampler } from '../../core/ports/sampler.ts';
+import { paced } from './paced-sampler.ts';
 import { loadWeights } from '../../models/weights.ts';
 import { createGenerator, createTrainer } from '../../native/index.ts';
 import type { NativeGenerator, NativeTrainer } from '../../native/index.ts';
@@ -28,7 +29,7 @@ export const nativeEngines: Engines = {
   modelBytes: (spec, options) => Object.values(modelMemory(spec, options)).reduce((sum, bytes) => sum + bytes, 0),
   cacheBytes: (spec, { compute }, room) => cacheBytes(spec, compute, room),
   policy: async (spec, options) => new NativePolicy(createTrainer(spec, options)),
-  sampler: async (policy, room, bytes) => new NativeSampler(generatorOf(policy, room, bytes)),
+  sampler: async (policy, room, bytes) => paced(new NativeSampler(generatorOf(policy, room, bytes))),
 };
 
 function generatorOf(policy: PolicyEngine, room: SamplerRoom, bytes: number): NativeGenerator {
