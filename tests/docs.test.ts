@@ -8,6 +8,7 @@ import { parse } from 'yaml';
 import type { CommandSpec } from '../cli/command.ts';
 import { COMMANDS } from '../cli/commands.ts';
 import { loadRecipe } from '../api/recipes/recipe-file.ts';
+import { checkFleetSpec } from '../core/fleet/spec.ts';
 import { checkRecipe, recipeReference, runIssues } from '../core/recipe/index.ts';
 import { packageRoot } from '../infra/home.ts';
 import { cliHome } from './cli.ts';
@@ -122,6 +123,12 @@ describe('an example', () => {
       ),
     ).toBe(true);
   });
+});
+
+it('the page on EC2 shows a fleet.yaml with every key', () => {
+  const shown: unknown = parse(blocks(page('docs/fleet-on-ec2.md'), 'yaml')[0] ?? '');
+  const checked = checkFleetSpec(shown, 'docs/fleet-on-ec2.md');
+  expect(shown).toEqual(checked); // so no default is left out
 });
 
 describe('the page on recipes', () => {
