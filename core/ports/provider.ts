@@ -77,6 +77,7 @@ export interface SpotPrice {
   readonly usdPerHour: number;
 }
 
+/** Each call throws UnfitError when this process has no credentials, and each but `launch` when they do not allow it. */
 export interface Provider {
   /** Throws RetryableError when the answer is not known (network, throttling): ask again with the same token. */
   launch(launch: Launch): Promise<LaunchAnswer>;

@@ -149,6 +149,40 @@ console.log('I am', accessKeyId, sessionToken === '' ? 'without a session.' : 'w
     );
   });
 
+  it('is told that it may be interrupted soon', async () => {
+    const script = `#!/bin/bash
+node -e '
+const at = process.env.AWS_EC2_METADATA_SERVICE_ENDPOINT + "/latest/";
+const main = async () => {
+  const put = { method: "PUT", headers: { "X-aws-ec2-metadata-token-ttl-seconds": "60" } };
+  const headers = { "X-aws-ec2-metadata-token": await (await fetch(at + "api/token", put)).text() };
+  console.log("watching");
+  for (;;) {
+    const answer = await fetch(at + "meta-data/events/recommendations/rebalance", { headers });
+    if (answer.ok) return console.log("recommended", await answer.text());
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+};
+main();
+'
+`;
+    const instance = await started(script, 'watching');
+    cloud.recommendRebalance(instance.id);
+    await instance.terminated;
+    expect(printed(instance)).toMatch(/recommended \{"noticeTime":"20/);
+  });
+
+  it('may never boot: it runs, costs, and does nothing', async () => {
+    cloud.faults.failBoots(1);
+    const launch = launchOf({ machine: machineOf(cloud), type: 'c7i.2xlarge' }, 'silent', {
+      userData: '#!/bin/bash\n',
+    });
+    const instance = cloud.instance((await provider.launch(launch)).instances[0]?.id ?? '');
+    expect([instance.state, instance.pid]).toEqual(['running', undefined]);
+    await provider.terminate('us-east-1', [instance.id]);
+    expect(await instance.terminated).toBe('Client.UserInitiatedShutdown');
+  });
+
   it('can be lost without a notice', async () => {
     const instance = await started('#!/bin/bash\necho up\nsleep infinity\n', 'up');
     await cloud.lose(instance.id);

@@ -4,6 +4,7 @@ import { controllerPolicy } from '../../core/fleet/controller-policy.ts';
 import type { Provider } from '../../core/ports/provider.ts';
 import { ec2Provider } from '../../infra/fleet/ec2/provider.ts';
 import { roleOf } from '../cloud/access.ts';
+import { freePorts } from '../../infra/ports.ts';
 import type { TestCloud } from '../cloud/cloud.ts';
 import { startTestCloud } from '../cloud/server.ts';
 import { machineOf, useTestCredentials } from '../cloud/use.ts';
@@ -24,7 +25,7 @@ async function open() {
     provider.close();
     await close();
   };
-  return { cloud, provider, machine: machineOf(cloud), type, foreignType: 'c7g.2xlarge', close: end };
+  return { cloud, endpoint, provider, machine: machineOf(cloud), type, foreignType: 'c7g.2xlarge', close: end };
 }
 
 providerContract('the test cloud', open);
@@ -139,6 +140,31 @@ describe('EC2, as the test cloud plays it', () => {
       kind: 'unfit',
       hint: expect.stringContaining('petrel fleet policy --controller'),
     });
+  });
+
+  it('asks the caller to try again when nobody answers', async () => {
+    const [port] = (await freePorts(1)) as [number];
+    const alone = ec2Provider({ endpoint: `http://127.0.0.1:${port}` });
+    const again = { kind: 'retryable', code: 'CloudUnavailable' };
+    await expect(alone.launch(launch('nobody'))).rejects.toMatchObject(again);
+    await expect(alone.list(region, 'nobody')).rejects.toMatchObject(again);
+    alone.close();
+  });
+
+  it('waits for credentials where there are none, and does not stop the pool for that', async () => {
+    const { AWS_ACCESS_KEY_ID: key } = process.env;
+    delete process.env['AWS_ACCESS_KEY_ID'];
+    process.env['AWS_EC2_METADATA_DISABLED'] = 'true';
+    const without = ec2Provider({ endpoint: opened.endpoint });
+    const unfit = { kind: 'unfit', hint: expect.stringContaining('get-caller-identity') };
+    await expect(without.launch(launch('without'))).rejects.toMatchObject(unfit);
+    await expect(without.list(region, 'without')).rejects.toMatchObject(unfit);
+    await expect(without.check(opened.machine, [type], [zone], 'without')).rejects.toMatchObject({
+      code: 'InvalidInput',
+    });
+    without.close();
+    process.env['AWS_ACCESS_KEY_ID'] = key;
+    delete process.env['AWS_EC2_METADATA_DISABLED'];
   });
 
   it('may leave a new instance out of the list, and counts it as ended then', async () => {

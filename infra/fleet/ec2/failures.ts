@@ -53,12 +53,15 @@ const statusOf = (error: unknown): number =>
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
+/** The SDK found none. Their source may answer later: the metadata service of the control machine, for example. */
+const noCredentials = 'CredentialsProviderError';
+
 /** No credentials, or credentials that allow too little. */
 export function isDenied(error: unknown): boolean {
   const code = codeOf(error);
   return (
     code === 'UnauthorizedOperation' ||
-    code === 'CredentialsProviderError' ||
+    code === noCredentials ||
     code === 'OptInRequired' ||
     code === 'InvalidClientTokenId' ||
     code === 'SignatureDoesNotMatch' ||
@@ -77,9 +80,9 @@ export function isTransient(error: unknown): boolean {
   return status === 0 || status >= 500 || status === 429 || unavailable.has(code) || code.startsWith('Throttling');
 }
 
-/** Why a launch got nothing. Throws RetryableError where the answer is not known. */
+/** Why a launch got nothing. Throws RetryableError where the answer is not known, and UnfitError where nothing was asked. */
 export function refusalOf(error: unknown): LaunchRefusal {
-  if (isTransient(error)) throw unanswered('launch instances', error);
+  if (isTransient(error) || codeOf(error) === noCredentials) throw failureOf('launch instances', error);
   const code = codeOf(error);
   const message = messageOf(error);
   if (code === 'IdempotentParameterMismatch')
@@ -91,21 +94,26 @@ export function refusalOf(error: unknown): LaunchRefusal {
   return { kind: capacity.has(code) ? 'capacity' : limit.has(code) ? 'limit' : 'configuration', code, message };
 }
 
-export function unanswered(what: string, error: unknown): RetryableError {
+function unanswered(what: string, error: unknown): RetryableError {
   return new RetryableError('CloudUnavailable', `EC2 did not ${what}: ${codeOf(error)}: ${messageOf(error)}`, {
     hint: 'the same call is safe to repeat; see https://status.aws.amazon.com if it goes on',
     cause: error,
   });
 }
 
-/** What any call but a launch throws. */
+/** What any call throws: RetryableError, or UnfitError when this process may not ask that. */
 export function failureOf(what: string, error: unknown): Error {
   if (error instanceof PetrelError) return error;
   if (isTransient(error)) return unanswered(what, error);
-  return new UnfitError('CloudDenied', `EC2 refused to ${what}: ${codeOf(error)}: ${messageOf(error)}`, {
-    hint: isDenied(error)
-      ? 'give this machine the rights that `petrel fleet policy --controller` prints'
-      : 'check the pool with `petrel fleet apply`',
+  const code = codeOf(error);
+  return new UnfitError('CloudDenied', `EC2 refused to ${what}: ${code}: ${messageOf(error)}`, {
+    hint: hintOf(error),
     cause: error,
   });
+}
+
+function hintOf(error: unknown): string {
+  if (codeOf(error) === noCredentials) return 'check its credentials with `aws sts get-caller-identity`';
+  if (isDenied(error)) return 'give this machine the rights that `petrel fleet policy --controller` prints';
+  return 'check the pool with `petrel fleet apply`';
 }
