@@ -6,6 +6,8 @@ import { Seeded } from './seeded.ts';
 const withinS = {
   killed: 3,
   'cut off and back': 15,
+  /** Until the server has closed its connection. */
+  'cut off for long and back': 15,
   'cut off for good': 15,
   'two killed at once': undefined,
   'control machine': undefined,

@@ -1,9 +1,11 @@
 /** Runs one seed of faults of machines: a run, the loss of a machine, and the checks after it. */
 import { verifyLedger } from '../../api/ledger/verify.ts';
+import { workerGoneSubject } from '../../core/wire/messages.ts';
 import type { ArmedFault } from '../../infra/faults/index.ts';
 import type { Standing } from '../inject.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { difference } from './bed.ts';
+import type { Essence } from './bed.ts';
 import { end } from './machine-bed.ts';
 import type { Machine, MachineBed } from './machine-bed.ts';
 import { boundS, machineTitle } from './machine-plan.ts';
@@ -53,19 +55,33 @@ async function disturb(on: MachineBed, plan: MachinePlan, slack: number): Promis
   const startedAt = performance.now();
   const run = await loop.start(on.bed.recipe('grpo'));
   await loop.passes(run, plan.after);
-  const took = await lose(await machineAt(on, plan, run));
+  const loss = await machineAt(on, plan, run);
+  const took = await lose(loss);
   await loop.reaches(run, 'completed');
   await on.ready();
   const seconds = (performance.now() - startedAt) / 1000;
-  const { faults } = await verifyLedger(loop.store, run.runId, { deep: true });
-  loop.runs.delete(run); // need not be verified again when the bed is removed
-  const unlike = difference(await on.bed.essence(run), expected);
-  if (faults.length > 0 || unlike !== undefined)
-    throw new Error(`${JSON.stringify(faults)} ${unlike ?? ''}\n${(await loop.lines(run)).slice(-25).join('\n')}`);
+  await isAsUndisturbed(on, run, expected);
+  if (plan.fault === 'cut off for long and back') await worksAlone(loss, expected);
   const bound = (boundS(plan) ?? Number.POSITIVE_INFINITY) * slack;
   if ((took.elsewhereAfterS ?? 0) > bound)
     throw new Error(`the job began elsewhere after ${took.elsewhereAfterS} s, expected at most ${bound} s`);
   return { plan, ...took, seconds };
+}
+
+async function isAsUndisturbed({ bed }: MachineBed, run: StartedRun, expected: Essence): Promise<void> {
+  const { faults } = await verifyLedger(bed.loop.store, run.runId, { deep: true });
+  bed.loop.runs.delete(run); // need not be verified again when the bed is removed
+  const unlike = difference(await bed.essence(run), expected);
+  if (faults.length > 0 || unlike !== undefined)
+    throw new Error(`${JSON.stringify(faults)} ${unlike ?? ''}\n${(await bed.loop.lines(run)).slice(-25).join('\n')}`);
+}
+
+/** The machine that was cut off does all jobs of another run. */
+async function worksAlone({ on, machine }: Loss, expected: Essence): Promise<void> {
+  for (const other of on.machines.filter((one) => one !== machine)) await killed(on, other);
+  const run = await on.bed.loop.start(on.bed.recipe('grpo'));
+  await on.bed.loop.reaches(run, 'completed');
+  await isAsUndisturbed(on, run, expected);
 }
 
 /** Stops the first machine that comes to the plan's point. */
@@ -98,6 +114,8 @@ async function lose(loss: Loss): Promise<Took> {
       });
     case 'cut off and back':
       return cutOffAndBack(loss);
+    case 'cut off for long and back':
+      return cutOffAndBack(loss, connectionCloses(loss));
     case 'cut off for good': {
       const took = await goesOn(loss, () => cut(loss));
       thaw(loss);
@@ -125,11 +143,21 @@ function thaw({ on, standing: { identity } }: Loss): void {
   if (identity !== undefined) on.bed.injector.thaw(identity);
 }
 
-/** The machine is back when its job has been done elsewhere. It finishes the job too, and that result is refused. */
-async function cutOffAndBack(loss: Loss): Promise<Took> {
+/** Resolves when the control process has learnt that the machine's connection is closed. */
+async function connectionCloses({ on, machine }: Loss): Promise<void> {
+  const gone = on.bed.loop.nc.subscribe(workerGoneSubject);
+  for await (const message of gone) if (message.json<{ instance: string }>().instance === machine.instance()) return;
+}
+
+/**
+ * The machine is back when its job has been done elsewhere, and `until` has resolved. It finishes the job too, and that result
+ * is refused.
+ */
+async function cutOffAndBack(loss: Loss, until?: Promise<void>): Promise<Took> {
   const { on, run, machine, plan, jobId } = loss;
   const late = visit(loss, 'late', { point: 'result.after', process: machine.name });
   const took = await goesOn(loss, () => cut(loss));
+  await until;
   thaw(loss);
   for (const proxy of machine.proxies) proxy.mend();
   if (!plan.place.again) return took;
