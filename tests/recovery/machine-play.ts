@@ -22,7 +22,9 @@ export async function playMachines(from: number, count: number, store?: string):
       on ??= new MachineBed(store);
       const result = await runMachineSeed(on, plan);
       results.push(result);
-      console.log(`ok ${result.seconds.toFixed(1)} s  ${machineTitle(plan)}`);
+      const { seconds, elsewhereAfterS, decidedAfterS } = result;
+      const times = [elsewhereAfterS, decidedAfterS].map((s) => s?.toFixed(2) ?? '–').join(', ');
+      console.log(`ok ${seconds.toFixed(1)} s  ${machineTitle(plan)} (elsewhere, decided after s: ${times})`);
     } catch (error) {
       failed++;
       console.log(`FAILED  ${error instanceof Error ? error.message : String(error)}`);

@@ -151,19 +151,18 @@ async function connectionCloses({ on, machine }: Loss): Promise<void> {
 
 /**
  * The machine is back when its job has been done elsewhere, and `until` has resolved. It finishes the job too, and that result
- * is refused.
+ * is refused. When the run has ended by then, the machine may hear that first, and drops its samples.
  */
 async function cutOffAndBack(loss: Loss, until?: Promise<void>): Promise<Took> {
   const { on, run, machine, plan, jobId } = loss;
-  const late = visit(loss, 'late', { point: 'result.after', process: machine.name });
   const took = await goesOn(loss, () => cut(loss));
   await until;
   thaw(loss);
   for (const proxy of machine.proxies) proxy.mend();
   if (!plan.place.again) return took;
-  await late();
-  const line = `${machine.instance()}/\\S+: ${plan.place.stage} ${jobId}: late result refused`;
-  await on.bed.loop.said(run, new RegExp(line));
+  const { stage } = plan.place;
+  const over = stage === 'rollout' ? '(late result refused|\\S+ is paused or has ended)' : 'late result refused';
+  await on.bed.loop.said(run, new RegExp(`${machine.instance()}/\\S+: ${stage} ${jobId}: ${over}`));
   return took;
 }
 
@@ -200,9 +199,12 @@ const secondsFrom = (at: number, { atMs }: Standing): number => (atMs - at) / 10
 function visit(
   { on: { bed }, run: { runId }, jobId }: Loss,
   name: string,
-  { facts = { jobId }, ...of }: Pick<ArmedFault, 'point' | 'process' | 'facts'>,
+  { facts = { jobId }, ...of }: Pick<ArmedFault, 'point' | 'facts'>,
 ): () => Promise<Standing> {
   const id = `${runId}-${name}`;
   bed.injector.arm({ id, facts: { runId, ...facts }, ...of, action: 'note' });
-  return () => bed.injector.fired(id, patience());
+  return () =>
+    bed.injector.fired(id, patience()).catch((cause: unknown) => {
+      throw new Error(`no process came to ${of.point} (${name})`, { cause });
+    });
 }
