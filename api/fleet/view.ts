@@ -6,7 +6,7 @@ import { billOfFleet } from '../../core/fleet/bill.ts';
 import type { FleetRecord, LaunchRecord } from '../../core/fleet/records.ts';
 import type { NotedPlan, Place } from '../../core/fleet/types.ts';
 import type { Presence } from '../../core/wire/messages.ts';
-import { lastPlan } from '../../infra/stack/fleet-notes.ts';
+import { fleetStore, lastPlan } from '../../infra/stack/fleet-notes.ts';
 import { historiesOf } from '../../infra/store/fleet-histories.ts';
 import type { FleetLog, KnownInstance } from '../../infra/store/fleet-log.ts';
 import type { ApiContext } from '../context.ts';
@@ -82,6 +82,34 @@ function stateOf(
   if (ready === undefined) return 'booting';
   if (present.length === 0) return 'lost';
   return jobs > 0 ? 'busy' : 'ready';
+}
+
+/** Living instances and why there are as many; undefined without a fleet. */
+export async function livingFleet(
+  context: Pick<ApiContext, 'home'>,
+  workers: readonly Presence[],
+): Promise<LivingFleet | undefined> {
+  if (fleetStore(context.home) === undefined) return undefined;
+  const { instances, asked, plan } = await fleetReport(context, workers);
+  const reasons = (plan?.reasons ?? []).map(({ pool, count, because }) => `${pool}: ${count}, because ${because}`);
+  const stopped = (plan?.stopped ?? []).map(({ pool, because }) => `${pool} stands still: ${because}`);
+  return {
+    instances: instances.filter(({ state }) => state !== 'ended'),
+    asked,
+    notes: [...reasons, ...stopped, ...(plan?.notes ?? [])],
+  };
+}
+
+export interface LivingFleet extends Pick<FleetReport, 'instances' | 'asked'> {
+  /** Sentences of the last plan. */
+  readonly notes: readonly string[];
+}
+
+/** What instances have cost for a run until now; undefined without a fleet. */
+export async function runUsd(context: Pick<ApiContext, 'home'>, runId: string): Promise<number | undefined> {
+  if (fleetStore(context.home) === undefined) return undefined;
+  const { charges: all } = await costReport(context);
+  return all.reduce((sum, { run, microUsd }) => (run === runId ? sum + microUsd : sum), 0) / 1e6;
 }
 
 export interface CostReport {

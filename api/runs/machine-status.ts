@@ -1,6 +1,8 @@
 /** The stack of this machine, its workers, and the runs that are not finished. */
 import { leftMachines } from '../../infra/stack/index.ts';
 import type { ChildState, LeftMachine } from '../../infra/stack/index.ts';
+import { livingFleet } from '../fleet/view.ts';
+import type { LivingFleet } from '../fleet/view.ts';
 import { listRunIds, openKnownStores, openRun } from './find.ts';
 import type { LiveSource } from './live-source.ts';
 import { workerStatus } from './status-report.ts';
@@ -17,6 +19,8 @@ export interface MachineStatus {
     readonly children: readonly Pick<ChildState, 'name' | 'state' | 'pid' | 'restarts' | 'lastExit'>[];
   };
   readonly workers: readonly WorkerStatus[];
+  /** Bought instances; absent without a fleet. */
+  readonly fleet?: LivingFleet;
   /** Machines that were refused or left with a reason in the last day, newest first. */
   readonly left: readonly LeftMachine[];
   /** Queued, running and paused ones, newest first. */
@@ -29,7 +33,9 @@ export async function machineStatus(
   notice: (text: string) => void,
 ): Promise<MachineStatus> {
   const [workers, runs] = await Promise.all([live.workers(), unfinishedRuns(home, notice)]);
-  return { stack: stackPart(live), workers: workers.map(workerStatus), left: leftMachines(home), runs };
+  const fleet = await livingFleet({ home }, workers);
+  const machine = { stack: stackPart(live), workers: workers.map(workerStatus), left: leftMachines(home), runs };
+  return { ...machine, ...(fleet && { fleet }) };
 }
 
 async function unfinishedRuns(home: string, notice: (text: string) => void): Promise<RunSummary[]> {

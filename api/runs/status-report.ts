@@ -28,6 +28,8 @@ export interface RunStatus extends RunSummary {
   readonly progress?: { readonly done: number; readonly total: number; readonly note: string };
   /** Why the run makes no progress. */
   readonly queued?: string;
+  /** What bought instances have cost for it; absent without a fleet. */
+  readonly usd?: number;
   /** Warnings about its last iterations. */
   readonly warnings: readonly RunWarning[];
   /** All workers of the stack: pools belong to the stack, not to a run. */

@@ -5,6 +5,7 @@ import { EXIT } from '../exit-codes.ts';
 import type { ExitCode } from '../exit-codes.ts';
 import { flag } from '../options.ts';
 import type { Printer } from '../printer/printer.ts';
+import { runUsd } from '../../api/fleet/view.ts';
 import { findRun } from '../../api/runs/find.ts';
 import type { FoundRun } from '../../api/runs/find.ts';
 import { openLive } from '../../api/runs/live-source.ts';
@@ -24,8 +25,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const found = word === undefined ? undefined : await findRun(word, context);
   for (const text of await fullDisks(context, found)) printer.notice(text);
   const live = await openLive(home);
-  const look = () =>
-    found === undefined ? lookAtMachine(home, live, printer) : lookAtRun(found, live, stackName(home), printer);
+  const look = () => (found === undefined ? lookAtMachine(home, live, printer) : lookAtRun(found, live, home, printer));
   try {
     if (flag(input, 'watch')) return (await keepShowing(look, printer)) === 'interrupted' ? EXIT.interrupted : EXIT.ok;
     const { value, text } = await look();
@@ -36,8 +36,9 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   }
 }
 
-async function lookAtRun(found: FoundRun, live: LiveSource, here: string, printer: Printer): Promise<Shown> {
-  const status = await runStatus(found, live, here);
+async function lookAtRun(found: FoundRun, live: LiveSource, home: string, printer: Printer): Promise<Shown> {
+  const usd = await runUsd({ home }, found.runId);
+  const status = { ...(await runStatus(found, live, stackName(home))), ...(usd !== undefined && { usd }) };
   return { value: status, text: runStatusText(status, printer, new Date()), ended: endedStates.has(status.state) };
 }
 

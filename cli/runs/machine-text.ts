@@ -2,11 +2,12 @@
 import type { Printer } from '../printer/printer.ts';
 import { renderTable, widthFor } from '../printer/table.ts';
 import type { MachineStatus } from '../../api/runs/machine-status.ts';
+import { instanceTexts } from './fleet-text.ts';
 import { reasonText, workerTable } from './status-text.ts';
 import type { RunSummary } from '../../api/runs/summary.ts';
 import { iterationText, nextCommand, styledState, validationText } from './words.ts';
 
-export function machineStatusText({ stack, workers, left, runs }: MachineStatus, printer: Printer): string {
+export function machineStatusText({ stack, workers, fleet, left, runs }: MachineStatus, printer: Printer): string {
   const parts = [stackLine(stack, printer)];
   const sick = stack.children.filter(({ state }) => state !== 'ready');
   if (sick.length > 0)
@@ -23,6 +24,7 @@ export function machineStatusText({ stack, workers, left, runs }: MachineStatus,
       ),
     );
   if (workers.length > 0) parts.push(workerTable(workers, printer));
+  if (fleet !== undefined) parts.push(...instanceTexts(fleet, printer), ...fleet.notes.slice(0, 5));
   if (left.length > 0) parts.push(left.map(leftText).join('\n'));
   parts.push(runs.length === 0 ? 'no unfinished runs; petrel ls lists all' : runTable(runs, printer));
   for (const run of runs)

@@ -42,6 +42,7 @@ function fieldsOf(run: RunStatus, printer: Printer, now: Date): Field[] {
       run.validationMeasure ?? 'accuracy',
       run.accuracy === null ? undefined : `${run.accuracy.toFixed(3)} (policy version ${run.accuracyVersion})`,
     ],
+    ['cost', run.usd === undefined ? undefined : `$${run.usd.toFixed(4)} of bought instances`],
     ['checkpoint', checkpointText(run)],
     ['numerics', profileText(run)],
     ['changed', showMoment(new Date(run.changedAt), now)],

@@ -1,5 +1,5 @@
 /**
- * `npm run spot -- [--trace NAME|FILE] [--losses-per-hour X --bulk Y] [--seed N] [--speed 60] [--iterations N] [--slow-recovery SECONDS]
+ * `npm run spot -- [--trace NAME|FILE] [--losses-per-hour X --bulk Y] [--seed N] [--speed 60] [--iterations N | --recipe FILE] [--slow-recovery SECONDS]
  * [--svg FILE] [--json]`: a run on three spot machines that are lost by a trace, beside the same run undisturbed (docs/spot.md). Exits
  * with 1 when a bound does not hold.
  */
@@ -14,7 +14,7 @@ import { generatedLosses, namedTraces, readTrace } from './trace.ts';
 import type { Loss } from './trace.ts';
 
 const usage = `usage: npm run spot -- [--trace ${Object.keys(namedTraces).join('|')}|FILE] [--losses-per-hour X --bulk Y]
-  [--seed N] [--speed 60] [--iterations 40] [--slow-recovery SECONDS] [--svg FILE] [--json]`;
+  [--seed N] [--speed 60] [--iterations 40 | --recipe FILE] [--slow-recovery SECONDS] [--svg FILE] [--json]`;
 
 /** What a GPU-hour costs on demand beside spot: what the same machine-seconds would have cost. */
 const onDemandFactor = 2.5;
@@ -34,7 +34,9 @@ async function main(args: readonly string[]): Promise<number> {
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void bed.remove().finally(() => process.exit(130)));
   try {
-    say(`undisturbed: ${options.iterations} iterations on ${machines} machines of ${tokensPerSecond} tokens/s`);
+    say(
+      `undisturbed: ${options.recipe ?? `${options.iterations} iterations`} on ${machines} machines of ${tokensPerSecond} tokens/s`,
+    );
     const calm = await bed.play({ ...options, extraBootMs: 0 }, [], say);
     say(
       `undisturbed: ${calm.seconds.toFixed(0)} s; now with the trace ${options.name}, ${options.speed} times as fast`,
@@ -105,7 +107,7 @@ function read(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],
     options: {
-      ...{ trace: text, 'losses-per-hour': text, bulk: text, seed: text, speed: text, iterations: text },
+      ...{ trace: text, 'losses-per-hour': text, bulk: text, seed: text, speed: text, iterations: text, recipe: text },
       ...{ 'slow-recovery': text, svg: text, json: { type: 'boolean' } },
     },
   });
@@ -118,6 +120,7 @@ function read(args: readonly string[]): Options {
   const trace = values.trace ?? 'stormy';
   const named = namedTraces[trace];
   const settings = {
+    recipe: values.recipe,
     iterations: number('iterations', 40, 1),
     speed: number('speed', 60, 1),
     seed: number('seed', 1),

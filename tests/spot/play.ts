@@ -1,9 +1,10 @@
 /** A run on three bought machines of the test cloud, undisturbed or under the losses of a trace. */
 import { setTimeout as delay } from 'node:timers/promises';
-import { mergeTrees } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import { charges } from '../../core/fleet/cost.ts';
 import { billOfFleet } from '../../core/fleet/bill.ts';
+import { loadRecipe } from '../../api/recipes/recipe-file.ts';
+import { createRun } from '../../api/runs/start.ts';
 import { poll } from '../../infra/poll.ts';
 import { historiesOf } from '../../infra/store/fleet-histories.ts';
 import { paceVariable } from '../../workers/engine/paced-sampler.ts';
@@ -20,6 +21,8 @@ export const tokensPerSecond = 300;
 
 export interface SpotSettings {
   readonly iterations: number;
+  /** Path of a recipe; default: a tiny one, of so many iterations. */
+  readonly recipe: string | undefined;
   /** Hours of the trace per hour. */
   readonly speed: number;
   readonly seed: number;
@@ -60,7 +63,7 @@ export class SpotBed {
     const { loop } = on;
     const began = Date.now() / 1_000;
     const loadOf = watchLoad();
-    const run = await loop.start(recipe(settings));
+    const run = await start(on, settings);
     const tokens = new DecodedTokens(loop.nc, run.runId);
     const ended = new AbortController();
     const moments: Moment[] = [];
@@ -72,16 +75,17 @@ export class SpotBed {
     const lost = await storm;
     await watching;
     const load = loadOf();
+    const iterations = await loop.iterations(run);
+    const lastRollout = Date.parse(iterations.at(-2)?.update.writer.at ?? '') / 1_000;
     // What machines did is written down every half minute.
     await on.until('the use of the machines is written down', async () => {
       const usage = await on.log().usage();
-      return usage.some(({ run: of, iteration }) => of === run.runId && iteration >= settings.iterations - 1);
+      return usage.some(({ run: of, to }) => of === run.runId && to > lastRollout);
     });
     const time = await machineSeconds(on.log(), began, now);
     const usd = await usdOf(on, began);
     await on.petrel('fleet', 'scale', 'samplers', '0');
     await on.empty();
-    const iterations = await loop.iterations(run);
     const faults = await loop.faults();
     loop.runs.delete(run);
     const resumed = iterations.reduce(
@@ -107,18 +111,25 @@ export class SpotBed {
   }
 }
 
-const recipe = ({ iterations }: SpotSettings): Tree =>
-  mergeTrees(
-    {},
-    {
-      name: 'spot',
-      seed: 1,
-      data: { train_batch_size: 12, max_prompt_length: 8, max_response_length: 40 },
-      rollout: { n: 16, max_num_seqs: 16 },
-      actor: { ppo_mini_batch_size: 12, ppo_max_token_len_per_gpu: 512 },
-      trainer: { total_training_steps: iterations, save_freq: 10 },
-    },
-  );
+async function start({ loop }: FleetBed, settings: SpotSettings): Promise<StartedRun> {
+  if (settings.recipe === undefined) return loop.start(tiny(settings));
+  const { recipe } = loadRecipe(settings.recipe, [], process.cwd());
+  const ports = { store: loop.store, home: loop.home, env: process.env, now: new Date(), say: () => {} };
+  const { runId, log } = await createRun(recipe, ports);
+  const run = { runId, log };
+  loop.runs.add(run);
+  await loop.drive(run);
+  return run;
+}
+
+const tiny = ({ iterations }: SpotSettings): Tree => ({
+  name: 'spot',
+  seed: 1,
+  data: { train_batch_size: 12, max_prompt_length: 8, max_response_length: 40 },
+  rollout: { n: 16, max_num_seqs: 16 },
+  actor: { ppo_mini_batch_size: 12, ppo_max_token_len_per_gpu: 512 },
+  trainer: { total_training_steps: iterations, save_freq: 10 },
+});
 
 /** As long as the run makes progress. */
 async function completed({ log }: StartedRun): Promise<void> {

@@ -1,12 +1,11 @@
 /** `petrel fleet ls`. */
 import { fleetList } from '../../../api/fleet/list.ts';
 import type { FleetList } from '../../../api/fleet/list.ts';
-import { placeName } from '../../../core/fleet/types.ts';
-import { showSpan } from '../../../core/schedules/duration.ts';
 import { openLive } from '../../../api/runs/live-source.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import type { Printer } from '../../printer/printer.ts';
 import { renderTable, widthFor } from '../../printer/table.ts';
+import { instanceTexts } from '../../runs/fleet-text.ts';
 
 export async function run(_input: CommandInput, context: CommandContext): Promise<undefined> {
   const live = await openLive(context.home);
@@ -46,33 +45,9 @@ function listText({ instances = [], asked = [], machines, tokens }: FleetList, p
     ],
     width,
   );
-  const now = Date.now();
-  const bought = renderTable(
-    instances,
-    [
-      { head: 'instance', value: ({ id }) => id },
-      { head: 'pool', value: ({ pool }) => pool },
-      { head: 'state', value: ({ state }) => state },
-      { head: 'type', value: ({ type }) => type, spare: 2 },
-      { head: 'zone', value: ({ zone }) => zone, spare: 3 },
-      { head: 'market', value: ({ market }) => (market === 'spot' ? 'spot' : 'on demand'), spare: 4 },
-      { head: '$/h', value: ({ usdPerHour }) => usdPerHour.toFixed(4), right: true },
-      { head: 'age', value: ({ launchedAt, endedAt }) => age(launchedAt, endedAt, now), right: true },
-      { head: 'jobs', value: ({ jobs }) => jobs.length },
-      { head: 'because', value: ({ because }) => because, shrink: true, spare: 1 },
-    ],
-    width,
-  );
-  const open = asked.map(
-    ({ pool, place, count }) => `${pool}: ${count} ${placeName(place)} asked for, not answered yet`,
-  );
   return [
-    ...(instances.length > 0 ? [bought] : []),
-    ...(open.length > 0 ? [open.join('\n')] : []),
+    ...instanceTexts({ instances, asked }, printer),
     ...(machines.length > 0 ? [ofMachines] : []),
     ...(tokens.length > 0 ? [ofTokens] : []),
   ].join('\n\n');
 }
-
-const age = (from: string, to: string | undefined, now: number): string =>
-  showSpan((to === undefined ? now : Date.parse(to)) - Date.parse(from));
