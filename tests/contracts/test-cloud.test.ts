@@ -82,6 +82,21 @@ describe('EC2, as the test cloud plays it', () => {
     );
   });
 
+  it('gives the instances of a launch whose answer was lost also when they have ended since', async () => {
+    const order = launch('ended-since', { count: 2 });
+    cloud.faults.order({ action: 'RunInstances', code: 'lostAnswer' });
+    await expect(provider.launch(order)).rejects.toMatchObject({ kind: 'retryable' });
+    await Promise.all(bought('ended-since').map(({ id }) => cloud.lose(id)));
+    const { instances, refused } = await provider.launch(order);
+    expect(refused).toBeUndefined();
+    expect(instances.map(({ id, state }) => [id, state]).sort()).toEqual(
+      bought('ended-since')
+        .map(({ id }) => [id, 'ended'])
+        .sort(),
+    );
+    expect(bought('ended-since')).toHaveLength(2);
+  });
+
   it('gives fewer than asked for, and nothing where nothing is free', async () => {
     const pool = { type, zone, market: 'spot' } as const;
     cloud.setCapacity(pool, 2);
