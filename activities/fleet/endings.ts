@@ -1,4 +1,4 @@
-/** Giving back, and noticing what is gone. Every ending is recorded once, and with it the time until which the instance is billed. */
+/** What becomes of instances: ready, to leave, gone. Every ending is recorded once, and with it the time until which the instance is billed. */
 import type { Ending, FleetRecord } from '../../core/fleet/records.ts';
 import { boughtPools, secondsOf } from '../../core/fleet/spec.ts';
 import type { FleetSpec } from '../../core/fleet/spec.ts';
@@ -52,6 +52,13 @@ export async function noteGone(
 /** Where nobody had decided it. */
 const whyGone = (cloud: CloudInstance | undefined): string =>
   cloud?.interrupted === true ? 'the cloud took it back' : 'it ended without a word';
+
+/** Records instances whose workers have announced themselves to a control process that died before it could. */
+export async function noteReady(log: FleetLog, all: readonly KnownInstance[], { present, now }: Seen): Promise<void> {
+  for (const { id, joined, ready } of all)
+    if (joined !== undefined && ready === undefined && present.has(joined.instance))
+      await log.noteReady({ id, at: now.toISOString() });
+}
 
 /** Decides that instances leave which have not joined in time, or have expired. */
 export async function noteOverdue(

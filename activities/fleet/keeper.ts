@@ -12,7 +12,7 @@ import type { CloudInstance } from '../../core/ports/provider.ts';
 import type { FleetLog, KnownInstance } from '../../infra/store/fleet-log.ts';
 import type { StoreRef } from '../janitor.ts';
 import type { ActivityPorts } from '../ports.ts';
-import { endLeaving, mostIdle, noteGone, noteOverdue, noteUnwanted, Strangers } from './endings.ts';
+import { endLeaving, mostIdle, noteGone, noteOverdue, noteReady, noteUnwanted, Strangers } from './endings.ts';
 import type { Seen } from './endings.ts';
 import { carryOut, launch } from './launches.ts';
 import { planning } from './planning.ts';
@@ -51,7 +51,7 @@ export class FleetKeeper {
     await endLeaving(this.#fleet, log, await living(log), seen);
     const left = await living(log);
     if (left.length === 0 && boughtPools(wanted.spec).length === 0) return 'nothing';
-    return left.every(({ joined, leaving }) => joined !== undefined && leaving === undefined) ? 'still' : 'moving';
+    return left.every(({ ready, leaving }) => ready !== undefined && leaving === undefined) ? 'still' : 'moving';
   }
 
   async #answerLaunches(log: FleetLog): Promise<void> {
@@ -74,6 +74,7 @@ export class FleetKeeper {
   /** Notes what has ended and what is to leave, and ends what this stack does not know as its own, or not any more. */
   async #keepBooks(log: FleetLog, wanted: FleetRecord, seen: Seen): Promise<void> {
     await noteGone(this.#fleet, log, await living(log), seen);
+    await noteReady(log, await living(log), seen);
     await noteOverdue(log, await living(log), wanted.spec, seen.now);
     await noteUnwanted(log, await living(log), wanted, seen.now);
     // An instance that had vanished from the cloud's list may come back, too.

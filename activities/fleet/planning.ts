@@ -94,8 +94,8 @@ const bootsMeasured = 9;
 /** Median of the last ones, in seconds. */
 function medianBoot(all: readonly KnownInstance[], pool: string): number | undefined {
   const times = all
-    .flatMap(({ launch, launchedAt, joined }) =>
-      launch.pool === pool && joined !== undefined ? (Date.parse(joined.at) - Date.parse(launchedAt)) / 1_000 : [],
+    .flatMap(({ launch, launchedAt, ready }) =>
+      launch.pool === pool && ready !== undefined ? (Date.parse(ready.at) - Date.parse(launchedAt)) / 1_000 : [],
     )
     .slice(-bootsMeasured)
     .sort((a, b) => a - b);
@@ -103,10 +103,13 @@ function medianBoot(all: readonly KnownInstance[], pool: string): number | undef
 }
 
 /** One that has got a notice counts as leaving, so that its successor is bought at once. */
-function instanceOf({ id, launch: { pool, place }, joined, leaving }: KnownInstance, { present }: Seen): Instance {
+function instanceOf(
+  { id, launch: { pool, place }, joined, ready, leaving }: KnownInstance,
+  { present }: Seen,
+): Instance {
   const entry = joined && present.get(joined.instance);
   const leaves = leaving !== undefined || entry?.state === 'draining';
-  return { id, pool, place, state: leaves ? 'draining' : joined === undefined ? 'booting' : 'ready' };
+  return { id, pool, place, state: leaves ? 'draining' : ready === undefined ? 'booting' : 'ready' };
 }
 
 /** A run's rollouts are done by the first pool that has the role. */

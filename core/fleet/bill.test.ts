@@ -10,7 +10,8 @@ const history = (more: Partial<InstanceHistory> = {}): InstanceHistory => ({
   zone: 'a',
   usdPerHour: 3.6,
   launchedAt: 100,
-  joined: { at: 160, instance: 'samplers-1' },
+  instance: 'samplers-1',
+  readyAt: 160,
   endedAt: 1_000,
   ...more,
 });
@@ -54,9 +55,9 @@ describe('the bill of a fleet', () => {
     fc.assert(
       fc.property(histories, jobs, fc.integer({ min: 1_000, max: 6_000 }), (all, done, now) => {
         const known = all.map(({ launchedAt, boots, lives, usdPerHour }, i): InstanceHistory => {
-          const joined = boots === undefined ? {} : { joined: { at: launchedAt + boots, instance: `m${i}` } };
+          const ready = boots === undefined ? {} : { readyAt: launchedAt + boots };
           const ended = lives === undefined ? {} : { endedAt: launchedAt + lives };
-          return { id: `i${i}`, pool: 'p', zone: 'a', usdPerHour, launchedAt, ...joined, ...ended };
+          return { id: `i${i}`, pool: 'p', zone: 'a', usdPerHour, instance: `m${i}`, launchedAt, ...ready, ...ended };
         });
         const spans = done.map(({ machine, from, seconds, run, use }) =>
           used(from, from + seconds, { instance: `m${machine}`, run, use }),
@@ -85,8 +86,8 @@ describe('the bill of a fleet', () => {
     expect(byUse([history()], [used(200, 300), used(350, 400, { run: 'other' })])).toMatchObject({ idle: 690_000 });
   });
 
-  it('counts a machine that has never joined as booting, and one that still runs until now', () => {
-    const { joined: _, endedAt: __, ...never } = history();
+  it('counts a machine that has never been ready as booting, and one that still runs until now', () => {
+    const { readyAt: _, endedAt: __, ...never } = history();
     expect(byUse([never], [used(200, 300)], 500)).toEqual({ booting: 400_000, idle: 0 });
   });
 });

@@ -9,8 +9,10 @@ export interface InstanceHistory {
   readonly zone: string;
   readonly usdPerHour: number;
   readonly launchedAt: number;
-  /** When it was ready for jobs, and the name that its jobs know. */
-  readonly joined?: { readonly at: number; readonly instance: string };
+  /** The name that its jobs know. */
+  readonly instance?: string;
+  /** When it took jobs for the first time. */
+  readonly readyAt?: number;
   readonly endedAt?: number;
 }
 
@@ -32,13 +34,13 @@ export function billOfFleet(histories: readonly InstanceHistory[], used: readonl
   }
   const instances: BilledInstance[] = [];
   const spans: Span[] = [];
-  for (const { joined, endedAt = now, ...history } of histories) {
+  for (const { instance, readyAt, endedAt = now, ...history } of histories) {
     const { id, launchedAt } = history;
     const end = Math.max(launchedAt, endedAt);
     instances.push({ ...history, endedAt: end });
-    const ready = Math.min(end, Math.max(launchedAt, joined?.at ?? end));
+    const ready = Math.min(end, Math.max(launchedAt, readyAt ?? end));
     if (ready > launchedAt) spans.push({ instance: id, from: launchedAt, to: ready, use: 'booting' });
-    const jobs = joined === undefined ? [] : (byMachine.get(joined.instance) ?? []);
+    const jobs = instance === undefined ? [] : (byMachine.get(instance) ?? []);
     spans.push(...inTurn(id, jobs, ready, end));
   }
   return { instances, spans };

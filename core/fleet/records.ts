@@ -84,6 +84,10 @@ export const joinedRecord = z.object({
 });
 export type JoinedRecord = z.infer<typeof joinedRecord>;
 
+/** An instance has a worker that takes jobs: until then it boots. */
+export const readyRecord = z.object({ format, id: z.string(), at: z.string() });
+export type ReadyRecord = z.infer<typeof readyRecord>;
+
 /** How an instance came to its end. `lost`: without a word; the others are petrel's own doing or foretold. */
 export const endings = ['unneeded', 'drained', 'interrupted', 'lost', 'expired', 'never-joined', 'unknown'] as const;
 export type Ending = (typeof endings)[number];

@@ -61,6 +61,7 @@ export const keys = {
   launchAnswer: (stack: string, pool: string, n: number) => `${fleet(stack)}/launches/${pool}/${n}/answer.json`,
   launchedPools: (stack: string) => `${fleet(stack)}/launches/`,
   instanceJoined: (stack: string, id: string) => `${fleet(stack)}/instances/${id}/joined.json`,
+  instanceReady: (stack: string, id: string) => `${fleet(stack)}/instances/${id}/ready.json`,
   instanceLeaving: (stack: string, id: string) => `${fleet(stack)}/instances/${id}/leaving.json`,
   instanceEnded: (stack: string, id: string) => `${fleet(stack)}/instances/${id}/ended.json`,
   usage: (stack: string, day: string, name: string) => `${fleet(stack)}/usage/${day}/${name}.json`,

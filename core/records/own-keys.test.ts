@@ -35,6 +35,7 @@ const every: Readonly<Record<string, string>> = {
   launch: keys.launch('laptop.local-3f9a2c', 'samplers', 12),
   launchAnswer: keys.launchAnswer('laptop.local-3f9a2c', 'samplers', 12),
   instanceJoined: keys.instanceJoined('laptop.local-3f9a2c', 'i-0f3a8c2e9d5b71640'),
+  instanceReady: keys.instanceReady('laptop.local-3f9a2c', 'i-0f3a8c2e9d5b71640'),
   instanceLeaving: keys.instanceLeaving('laptop.local-3f9a2c', 'i-0f3a8c2e9d5b71640'),
   instanceEnded: keys.instanceEnded('laptop.local-3f9a2c', 'i-0f3a8c2e9d5b71640'),
   usage: keys.usage('laptop.local-3f9a2c', '2027-01-31', '0123456789ab-7'),

@@ -32,7 +32,7 @@ const layout: readonly (readonly [folder: string, object: string])[] = [
   ['claims/', String.raw`key\.json`],
   ['fleet/[^/]+/wanted/', numbered],
   [String.raw`fleet/[^/]+/launches/[^/]+/\d+/`, String.raw`(?:decision|answer)\.json`],
-  ['fleet/[^/]+/instances/[^/]+/', String.raw`(?:joined|leaving|ended)\.json`],
+  ['fleet/[^/]+/instances/[^/]+/', String.raw`(?:joined|ready|leaving|ended)\.json`],
   ['fleet/[^/]+/usage/[^/]+/', String.raw`[\w-]+\.json`],
   ['builds/', String.raw`${digest}\.json`],
   ['builds/files/', digest],

@@ -1,5 +1,5 @@
 /**
- * What machines did for which run, as the control process sees it in its answers to claims. It is written down every minute; what a
+ * What machines did for which run, as the control process sees it in its answers to claims. It is written down every ten seconds; what a
  * process that dies has not written counts as idle.
  */
 import { randomBytes } from 'node:crypto';
@@ -9,7 +9,7 @@ import type { FleetLog } from '../store/fleet-log.ts';
 
 export type UsedSpan = UsageRecord['spans'][number];
 
-const writeEveryMs = 30_000;
+const writeEveryMs = 10_000;
 /** A record has at most so many. */
 const mostSpans = 5_000;
 

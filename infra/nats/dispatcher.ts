@@ -77,6 +77,8 @@ export interface DispatcherOptions {
   /** Called when a job could not be published. */
   readonly noRoom?: NoRoom;
   readonly ended?: WorkerEnded;
+  /** A worker's process has announced itself. */
+  readonly came?: (entry: Presence) => void;
   /** For the bills of machines. */
   readonly used?: (use: RunUse) => void;
 }
@@ -110,7 +112,7 @@ export class Dispatcher {
   private constructor(
     nc: NatsConnection,
     jsm: JetStreamManager,
-    { process, instance, timing, noRoom, ended, used }: DispatcherOptions,
+    { process, instance, timing, noRoom, ended, came, used }: DispatcherOptions,
   ) {
     this.#nc = nc;
     this.#process = process;
@@ -121,7 +123,10 @@ export class Dispatcher {
     this.#js = jetstream(nc);
     this.#jsm = jsm;
     this.#timing = timing;
-    this.#workers = new Workers(nc, instance, timing, (entry, before) => this.#replaced(entry, before));
+    this.#workers = new Workers(nc, instance, timing, (entry, before) => {
+      this.#replaced(entry, before);
+      came?.(entry);
+    });
     this.#link = linkOf(nc);
     this.#cancelled = new CancelledRuns(nc);
     this.#link.onBack(() => this.#sessions.forEach((session) => session.reconnected()));

@@ -9,6 +9,7 @@ import {
   launchAnswerRecord,
   launchRecord,
   leavingRecord,
+  readyRecord,
   usageRecord,
 } from '../../core/fleet/records.ts';
 import type {
@@ -18,6 +19,7 @@ import type {
   LaunchAnswerRecord,
   LaunchRecord,
   LeavingRecord,
+  ReadyRecord,
   UsageRecord,
 } from '../../core/fleet/records.ts';
 import { folderName, keys } from '../../core/records/keys.ts';
@@ -39,6 +41,7 @@ export interface KnownInstance {
   /** ISO time. */
   readonly launchedAt: string;
   readonly joined?: JoinedRecord | undefined;
+  readonly ready?: ReadyRecord | undefined;
   readonly leaving?: LeavingRecord | undefined;
   readonly ended?: EndedRecord | undefined;
 }
@@ -132,14 +135,20 @@ export class FleetLog {
   async #known(one: Pick<KnownInstance, 'id' | 'launch' | 'launchedAt'>): Promise<KnownInstance> {
     const before = this.#over.get(one.id);
     if (before !== undefined) return before;
-    const [ended, joined, leaving] = await Promise.all([this.ended(one.id), this.joined(one.id), this.leaving(one.id)]);
-    const known = { ...one, joined, leaving, ended };
+    // What comes last is read first, so that nothing that came before it is missed.
+    const ended = await this.ended(one.id);
+    const [joined, ready, leaving] = await Promise.all([this.joined(one.id), this.ready(one.id), this.leaving(one.id)]);
+    const known = { ...one, joined, ready, leaving, ended };
     if (ended !== undefined) this.#over.set(one.id, known);
     return known;
   }
 
   joined(id: string): Promise<JoinedRecord | undefined> {
     return this.#fact(keys.instanceJoined(this.stack, id), joinedRecord);
+  }
+
+  ready(id: string): Promise<ReadyRecord | undefined> {
+    return this.#fact(keys.instanceReady(this.stack, id), readyRecord);
   }
 
   leaving(id: string): Promise<LeavingRecord | undefined> {
@@ -155,6 +164,10 @@ export class FleetLog {
     const key = keys.instanceJoined(this.stack, record.id);
     await this.#create(key, { format: recordFormat, ...record }, 'joined');
     return (await needRecord(this.store, key, joinedRecord)).record;
+  }
+
+  async noteReady(record: Unstamped<ReadyRecord>): Promise<void> {
+    await this.#create(keys.instanceReady(this.stack, record.id), { format: recordFormat, ...record }, 'ready');
   }
 
   /** True when this call decided it. */

@@ -82,7 +82,7 @@ export class FleetBed {
   ready(count: number): Promise<void> {
     return this.until(`${count} instances are ready`, async () => {
       const all = await this.log().instances();
-      return all.filter(({ joined, leaving, ended }) => joined && !leaving && !ended).length === count;
+      return all.filter(({ ready, leaving, ended }) => ready && !leaving && !ended).length === count;
     });
   }
 

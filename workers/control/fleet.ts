@@ -44,6 +44,8 @@ export class ControlFleet {
   readonly #place: FleetPlace;
   readonly #logs = new Map<string, FleetLog>();
   readonly #runs = new Map<string, RunLog>();
+  /** Bought machines that have joined, by their names in NATS, whose workers have not been seen yet. */
+  readonly #admitted = new Map<string, { readonly log: FleetLog; readonly id: string }>();
 
   constructor(place: FleetPlace) {
     this.#place = place;
@@ -63,6 +65,20 @@ export class ControlFleet {
     void startFleetWorkflow(client(), store).catch((error: unknown) =>
       log(`fleet: could not be told of a loss, and looks within seconds: ${errorToJson(error).message}`),
     );
+  }
+
+  /** A machine's worker has announced itself: an instance that was bought has booted. */
+  came(instance: string): void {
+    const id = this.#admitted.get(instance);
+    if (id === undefined) return;
+    const { log } = this.#place;
+    this.#admitted.delete(instance);
+    // When this fails, the next pass of the keeper records it.
+    void id.log
+      .noteReady({ id: id.id, at: new Date().toISOString() })
+      .catch((error: unknown) =>
+        log(`fleet: ${id.id} is ready, and that is not recorded: ${errorToJson(error).message}`),
+      );
   }
 
   get ports(): FleetPorts {
@@ -184,6 +200,7 @@ export class ControlFleet {
       return refuse(`expected an instance of launch ${launch} of the pool ${pool}, got ${bought.id}`);
     const { key: first } = await log.noteJoined({ id: bought.id, at: new Date().toISOString(), key, instance });
     if (first !== key) return refuse(`${bought.id} has joined with another key`);
+    this.#admitted.set(instance, { log, id: bought.id });
   }
 }
 

@@ -83,6 +83,7 @@ const dispatcher = await Dispatcher.open(nc, {
   timing,
   noRoom: async () => (await fullPlaces([], petrelHome()))[0],
   ended: (runId, text) => lineWriter(nc, runId, place)('warn', text),
+  came: ({ instance: machine }) => fleet.came(machine),
   used: ({ instance: machine, run, iteration, from, to, use }) =>
     usage.note({ instance: machine, run, iteration, from, to, use }),
 });
