@@ -192,6 +192,23 @@ describe('EC2, as the test cloud plays it', () => {
     expect(await provider.list(region, 'late')).toMatchObject([{ id: ids[0], state: 'running' }]);
   });
 
+  it('says why an instance has ended', async () => {
+    const place = { market: 'spot' } as const;
+    const ids = [];
+    for (let n = 0; n < 2; n++) ids.push((await provider.launch(launch('why', { place }))).instances[0]?.id ?? '');
+    const [lost, given] = ids as [string, string];
+    await cloud.lose(lost);
+    await provider.terminate(region, [given]);
+    await cloud.instance(given).terminated;
+    const reasons = (await provider.list(region, 'why')).map(({ id, reason }) => [id, reason]);
+    expect(new Map(reasons as [string, string][])).toEqual(
+      new Map([
+        [lost, 'Server.SpotInstanceTermination'],
+        [given, 'Client.UserInitiatedShutdown'],
+      ]),
+    );
+  });
+
   it('gives the newest price of each place', async () => {
     cloud.setPrice(type, zone, 0.25, Date.now() - 1_000);
     expect(await provider.spotPrices(region, [type])).toContainEqual({ type, zone, usdPerHour: 0.25 });
