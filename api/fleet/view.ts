@@ -73,13 +73,13 @@ function instanceOf(one: KnownInstance, workers: readonly Presence[]): FleetInst
 }
 
 function stateOf(
-  { joined, leaving, ended }: KnownInstance,
+  { ready, leaving, ended }: KnownInstance,
   present: readonly Presence[],
   jobs: number,
 ): FleetInstance['state'] {
   if (ended !== undefined) return 'ended';
   if (leaving !== undefined || present.some(({ state }) => state === 'draining')) return 'draining';
-  if (joined === undefined) return 'booting';
+  if (ready === undefined) return 'booting';
   if (present.length === 0) return 'lost';
   return jobs > 0 ? 'busy' : 'ready';
 }

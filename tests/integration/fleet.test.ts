@@ -2,57 +2,29 @@
  * A fleet that is bought, on the test cloud (tests/cloud): its machines execute the real user data in empty homes. A run makes its
  * rollouts and scores on them; they are bought when it needs them, and given back afterwards.
  */
-import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { FleetList } from '../../api/fleet/list.ts';
 import { billOf } from '../../core/fleet/cost.ts';
+import type { NotedPlan } from '../../core/fleet/types.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
-import { freePorts } from '../../infra/ports.ts';
 import { poll } from '../../infra/poll.ts';
-import { ensureStack, stackName } from '../../infra/stack/index.ts';
-import { FleetLog } from '../../infra/store/fleet-log.ts';
 import { historiesOf } from '../../infra/store/fleet-histories.ts';
 import { needRecord } from '../../infra/store/records.ts';
-import { runWords } from '../cli.ts';
-import { startTestCloud } from '../cloud/server.ts';
-import type { ServedCloud } from '../cloud/server.ts';
-import { useTestCredentials } from '../cloud/use.ts';
-import { LoopUnderTest } from '../loop-under-test.ts';
+import { FleetBed } from '../fleet/bed.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 
+const on = new FleetBed();
+const { loop } = on;
 const bounded = { everyMs: 100, timeoutMs: 90_000 };
-const trainer = [{ name: 'train', count: 1, roles: ['trainer' as const], threads: 1 }];
-const loop = new LoopUnderTest();
-let served: ServedCloud;
 
-beforeAll(async () => {
-  served = await startTestCloud();
-  process.env['AWS_ENDPOINT_URL_EC2'] = served.endpoint;
-  useTestCredentials();
-  const [port] = (await freePorts(1)) as [number];
-  await ensureStack({ home: loop.home, workers: trainer, listen: { host: '127.0.0.1', port } });
-  await loop.up(trainer);
-});
-afterAll(async () => {
-  await loop.remove();
-  await served.close();
-});
+beforeAll(() => on.up());
+afterAll(() => on.remove());
 
-const fleet = (...words: string[]) => runWords(loop.home, ['fleet', ...words]);
+const fleet = (...words: string[]) => on.petrel('fleet', ...words);
 const list = async (): Promise<FleetList> => (await fleet('ls', '--json')).json();
-const living = () => served.cloud.bills().filter(({ ended }) => ended === undefined);
-
-function fleetFile(more: object = {}): string {
-  const { account } = served.cloud;
-  const path = join(loop.home, 'fleet.yaml');
-  const { region, image, subnets, securityGroup } = account;
-  const ec2 = { region, image, types: ['c7i.2xlarge'], subnets, security_groups: [securityGroup] };
-  const pool = { provider: 'ec2', max: 2, idle: '2s', lifetime: '1h', join_within: '2m', ec2, ...more };
-  writeFileSync(path, JSON.stringify({ pools: { samplers: pool } })); // JSON is YAML
-  return path;
-}
+const explained = async (): Promise<NotedPlan> => (await fleet('explain', '--json')).json();
 
 async function writersOf({ runId }: StartedRun): Promise<readonly string[]> {
   const writers = new Set<string>();
@@ -64,24 +36,114 @@ async function writersOf({ runId }: StartedRun): Promise<readonly string[]> {
 }
 
 it('is bought when a run needs it, works, is given back, and every dollar is accounted for', async () => {
-  expect((await fleet('apply', fleetFile())).out).toContain('applied');
+  expect((await on.apply()).out).toContain('applied');
   const run = await loop.start({ trainer: { total_training_steps: 3 } });
   await loop.reaches(run, 'completed');
   const writers = await writersOf(run);
   expect(writers.length).toBeGreaterThan(0);
   for (const writer of writers) expect(writer).toMatch(/^samplers-[0-9a-f]{12}\/w1$/);
-  await poll(async () => (await list()).instances?.every(({ state }) => state === 'ended') ?? false, bounded);
-  expect(living()).toEqual([]);
+  await on.empty();
   const instances = (await list()).instances ?? [];
   expect(instances.map(({ state, because }) => [state, because])).toEqual(
-    served.cloud.bills().map(() => ['ended', expect.stringMatching(/^(give back 1 c7i.2xlarge spot|no run)/)]),
+    on.served.cloud.bills().map(() => ['ended', expect.stringMatching(/^give back 1 c7i.2xlarge spot/)]),
   );
-  const log = new FleetLog(loop.store, stackName(loop.home));
+  const log = on.log();
   const bills = historiesOf(await log.instances()).map(({ endedAt = 0, ...one }) => billOf({ ...one, endedAt }));
   await poll(async () => (await log.usage()).length > 0, bounded);
-  const cost = (await runWords(loop.home, ['cost', '--json'])).json<{ usd: number; rows: { name: string }[] }>();
+  const cost = (await on.petrel('cost', '--json')).json<{ usd: number; rows: { name: string }[] }>();
   expect(Math.round(cost.usd * 1e6)).toBe(bills.reduce((sum, one) => sum + one, 0));
   expect(cost.rows.map(({ name }) => name)).toContain(run.runId);
-  for (const { id } of served.cloud.bills())
-    expect(readFileSync(served.cloud.instance(id).consoleFile, 'utf8')).toContain('joined');
+  expect(await loop.said(run, /fleet: buy 1 c7i.2xlarge spot .* needs a worker for its first iteration/)).toHaveLength(
+    1,
+  );
+  for (const { id } of on.served.cloud.bills())
+    expect(readFileSync(on.served.cloud.instance(id).consoleFile, 'utf8')).toContain('joined');
+});
+
+it('replaces an instance that gets a notice, before it is gone, and the run has the bits of an undisturbed one', async () => {
+  await on.apply({ min: 1, max: 1 });
+  await on.ready(1);
+  const undisturbed = await loop.completed({ trainer: { total_training_steps: 4 } });
+  const run = await loop.start({ trainer: { total_training_steps: 4 } });
+  await loop.passes(run, 1);
+  const [first] = on.living();
+  on.served.cloud.interrupt(first?.id ?? '', 20_000);
+  await loop.reaches(run, 'completed');
+  expect(await loop.states(run)).toEqual(await loop.states(undisturbed));
+  await on.until('another one is ready', () => on.living().some(({ id }) => id !== first?.id));
+  await on.until('the first one has ended', async () => (await on.log().ended(first?.id ?? '')) !== undefined);
+  expect((await on.log().ended(first?.id ?? ''))?.ending).toMatch(/^(interrupted|lost)$/);
+});
+
+it('goes elsewhere when a zone is empty, and says so', async () => {
+  const empty = { type: 'c7i.2xlarge', zone: 'us-east-1a', market: 'spot' } as const;
+  await on.apply({ min: 0 });
+  await fleet('scale', 'samplers', '0');
+  await on.empty();
+  on.served.cloud.setCapacity(empty, 0);
+  await fleet('scale', 'samplers', '1');
+  await on.ready(1);
+  expect(on.living().map(({ zone }) => zone)).toEqual(['us-east-1b']);
+  const launches = await on.log().launches('samplers');
+  expect(launches.slice(-2).map(({ answer }) => answer?.refused?.kind)).toEqual(['capacity', undefined]);
+  on.served.cloud.setCapacity(empty, undefined);
+});
+
+it('drains an instance, and ends one that it has not bought', async () => {
+  const [own] = on.living();
+  const stranger = on.served.cloud.launch({
+    ...on.served.cloud.instance(own?.id ?? '').order,
+    userData: 'sleep 600',
+    token: undefined,
+  });
+  await on.until('the stranger has ended', () => on.served.cloud.instance(stranger.id).state === 'terminated');
+  expect((await fleet('drain', own?.id ?? '')).out).toContain('leaves when its jobs have ended');
+  await on.until('it has ended', async () => (await on.log().ended(own?.id ?? ''))?.ending === 'drained');
+  await on.ready(1); // as many as petrel fleet scale has set
+  await fleet('scale', 'samplers', '0');
+  await on.empty();
+});
+
+it('gives an instance back that does not join in time', async () => {
+  on.served.cloud.faults.failBoots(1);
+  await on.apply({ join_within: '3s' });
+  await fleet('scale', 'samplers', '1');
+  await on.until('it was given up', async () =>
+    (await on.log().instances()).some(({ ended }) => ended?.ending === 'never-joined'),
+  );
+  await on.apply();
+  await fleet('scale', 'samplers', '0');
+  await on.empty();
+});
+
+it('pauses a run whose budget is spent, and buys nothing for it', async () => {
+  await on.apply();
+  const before = on.served.cloud.bills().length;
+  const run = await loop.start({ fleet: { budget_usd: 1e-9 }, trainer: { total_training_steps: 3 } });
+  const { reason } = await loop.reaches(run, 'paused');
+  expect(reason).toMatchObject({ code: 'BudgetSpent', message: expect.stringContaining('its budget has $0.000 left') });
+  expect(on.served.cloud.bills()).toHaveLength(before);
+});
+
+it('stops a pool that the cloud refuses, and says why', async () => {
+  await on.apply();
+  on.served.cloud.faults.order({ action: 'RunInstances', code: 'InvalidParameterValue', message: 'no such disk' });
+  await fleet('scale', 'samplers', '1');
+  await on.until('it has stopped', async () => (await explained()).stopped.length > 0);
+  expect((await explained()).stopped).toEqual([{ pool: 'samplers', because: 'InvalidParameterValue: no such disk' }]);
+  await on.apply(); // changed settings are tried again
+  await fleet('scale', 'samplers', '1');
+  await on.ready(1);
+  expect((await fleet('rm', 'samplers')).out).toContain('removed samplers');
+  await on.empty();
+});
+
+it.each<[string, (ec2: Readonly<Record<string, unknown>>) => object, RegExp]>([
+  ['an unknown type', (ec2) => ({ ...ec2, types: ['c99.huge'] }), /c99\.huge/],
+  ['an unknown zone', (ec2) => ({ ...ec2, subnets: { 'mars-1a': 'subnet-0a00000000000001a' } }), /mars-1a/],
+  ['an unknown image', (ec2) => ({ ...ec2, image: 'ami-0123456789abcdef0' }), /ami-0123456789abcdef0/],
+])('is refused with %s', async (_, change, message) => {
+  const refused = on.apply({ ec2: change(on.usualPool().ec2) });
+  await expect(refused).rejects.toThrow(message);
+  await expect(refused).rejects.toMatchObject({ where: expect.stringMatching(/fleet\.yaml: pools\.samplers\.ec2\./) });
 });
