@@ -342,7 +342,7 @@ export class Worker {
     if ((await store.head(key)) !== undefined) return;
     const { stage, runId, at } = message;
     const components = leaseOf(message).components?.join(' ') ?? 'all';
-    const facts = { kind: 'result', stage, runId, iteration: at.iteration, components };
+    const facts = { kind: 'result', stage, jobId: message.jobId, runId, iteration: at.iteration, components };
     faultPoint('job.begin', facts);
     const answer =
       role === 'reward'

@@ -22,6 +22,7 @@ import { retry } from '../../infra/poll.ts';
 import type { ApiContext } from '../context.ts';
 import { beginMetricsFile } from './metrics-file.ts';
 import { storeForNewRun } from './new-store.ts';
+import { admitToFleet } from '../fleet/admit.ts';
 import { prepareRun } from './prepare.ts';
 import type { Prepared } from './prepare.ts';
 import type { PreparePorts } from './prepare-ports.ts';
@@ -44,6 +45,7 @@ export interface StartedRun extends Started {
 export async function startRun(recipe: Recipe, context: ApiContext): Promise<StartedRun> {
   const { home, env, notice } = context;
   requireSetUp(home);
+  for (const note of admitToFleet(recipe, home)) notice(note);
   await replaceOtherBuild({ home, onProgress: notice });
   const store = await storeForNewRun(recipe.store, home);
   const started = await createRun(recipe, { store, home, env, now: new Date(), say: notice });

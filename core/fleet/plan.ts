@@ -49,7 +49,7 @@ interface PoolPlan extends Wanted {
 
 /** Has the run the money for its next iterations? One that has not pauses, and has no workers. */
 function isPaid(pool: Pool, demand: Demand, pauses: Pause[]): boolean {
-  if (demand.budgetUsd === undefined) return true;
+  if (demand.budgetUsd === undefined || (demand.isGuess === true && demand.budgetUsd > 0)) return true;
   const price = iterationUsd(demand, 1, cheapestOf(pool));
   const reserve = price * reservedIterations;
   if (!(demand.budgetUsd < reserve)) return true;

@@ -24,7 +24,10 @@ const hostOf = (tls: ServerCertificate | undefined): string => tls?.host ?? loop
  * job messages of the last seconds, and the waiting activities publish those again. So 5 s instead of the default of 2
  * minutes.
  *
- * `ping_interval`: a client that does not answer, because its machine lost power or the network, counts as gone after 12 s.
+ * `ping_interval`: a client that says nothing, because its machine lost power or the network, counts as gone after 10 to
+ * 12 s. The server asks at the end of each interval without a word, and gives up after `ping_max` questions. Many short
+ * intervals keep that time near its bound; a process that stands still for less than 10 s keeps its connection. Workers that
+ * say they are present each second are never asked (docs/decisions/0024).
  *
  * `max_file_store`: the disk space is checked at each write instead. The default, three quarters of the space that is
  * free at the start, would make a server that starts on an almost full disk refuse streams for good.
@@ -45,8 +48,8 @@ resolver_preload { ${[authority.control, authority.workers, authority.system].ma
 jetstream { store_dir: ${JSON.stringify(storeDir)}, sync_interval: "5s", max_file_store: 1TB }
 max_payload: 8MB
 write_deadline: "10s"
-ping_interval: "4s"
-ping_max: 2
+ping_interval: "2s"
+ping_max: 4
 `;
   replaceFile(configFile, text);
 }

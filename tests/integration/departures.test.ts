@@ -23,6 +23,8 @@ import { startNats } from '../servers.ts';
 
 /** No job changes hands, and no entry expires, because of time: only because of what the server tells. */
 const timing: Timing = { ...timings.local, ackWaitMs: 300_000, presenceMs: 300_000, progressMs: 100 };
+/** Time until the job of a lost machine begins on another one: after its connection closed, and after a silent cut. */
+const withinMs = { closed: 3_000, silent: 15_000 };
 const bounded = { everyMs: 20, timeoutMs: 60_000 };
 const folder = mkdtempSync(join(tmpdir(), 'petrel-departures-'));
 let server: Awaited<ReturnType<typeof startNats>>;
@@ -139,8 +141,10 @@ it('a machine that vanishes loses its jobs and its entry when its connection clo
   await until(() => vanishing.began.length === 1);
   await until(async () => (await listed()).includes('i-1/sampler'));
   const other = await machine('i-2', 'sampler', direct());
+  const closedAt = performance.now();
   await vanishing.connection.close();
   await until(() => other.began.length === 1);
+  expect(performance.now() - closedAt).toBeLessThan(withinMs.closed);
   other.finish();
   expect((await answer).output.scores).toBe('i-2');
   expect(told).toContain(`${request.runId}: worker i-1/sampler is gone: its connection closed`);
@@ -176,8 +180,10 @@ it('a machine whose network is cut in silence loses its job, and is told so when
   const cutOff = await machine('i-5', 'sampler', proxy.port);
   await until(() => cutOff.began.length === 1);
   const other = await machine('i-6', 'sampler', direct());
+  const cutAt = performance.now();
   proxy.cut();
   await until(() => other.began.length === 1); // the server gives the connection up when its pings stay unanswered
+  expect(performance.now() - cutAt).toBeLessThan(withinMs.silent);
   proxy.mend();
   await until(() => cutOff.lost.length === 1);
   expect(cutOff.lost).toEqual([request.runId]);

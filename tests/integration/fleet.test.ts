@@ -116,13 +116,21 @@ it('gives an instance back that does not join in time', async () => {
   await on.empty();
 });
 
-it('pauses a run whose budget is spent, and buys nothing for it', async () => {
-  await on.apply();
-  const before = on.served.cloud.bills().length;
-  const run = await loop.start({ fleet: { budget_usd: 1e-9 }, trainer: { total_training_steps: 3 } });
+it('pauses a run at a committed iteration before its budget is spent, and gives its instances back', async () => {
+  await on.apply({}, { waiting_usd_per_hour: 50 }); // so an iteration is dear
+  const run = await loop.start({ fleet: { budget_usd: 0.01 }, trainer: { total_training_steps: 500 } });
   const { reason } = await loop.reaches(run, 'paused');
-  expect(reason).toMatchObject({ code: 'BudgetSpent', message: expect.stringContaining('its budget has $0.000 left') });
-  expect(on.served.cloud.bills()).toHaveLength(before);
+  expect(reason).toMatchObject({ code: 'BudgetSpent', where: 'fleet.budget_usd' });
+  expect(reason?.message).toMatch(/its budget has \$0\.0\d+ left, and 2 iterations at \$0\.\d+ are kept back/);
+  expect((await run.log.head())?.position).toBeGreaterThan(0);
+  await on.empty();
+});
+
+it('refuses a run whose budget or time cannot be enough, and says what would be', async () => {
+  await on.apply();
+  const words = (key: string) => on.petrel('run', loop.recipeFile('poor'), key);
+  await expect(words('fleet.budget_usd=0.000001')).rejects.toThrow(/expected at least \$0\.0033, what two iterations/);
+  await expect(words('fleet.deadline=2020-01-01T00:00:00Z')).rejects.toThrow(/expected a time that is still to come/);
 });
 
 it('stops a pool that the cloud refuses, and says why', async () => {

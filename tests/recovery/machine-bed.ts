@@ -1,6 +1,7 @@
 /**
  * A stack whose rollouts and scores are made on two other machines, which have joined it over TLS. Each machine is a process group
- * with a home of its own, and reaches NATS through a proxy that can be cut. The store is a folder, so it cannot be cut.
+ * with a home of its own, and reaches NATS through a proxy that can be cut, and S3 through another one. A store that is a folder
+ * cannot be cut.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,15 +25,31 @@ const trainers: readonly WorkerPool[] = [{ name: 'train', count: 1, roles: ['tra
 export interface Machine extends JoinedMachine {
   /** Name of its processes at points of faults. */
   readonly name: string;
-  readonly proxy: CutProxy;
+  /** Between the machine and everything that it reaches, except for a folder. */
+  readonly proxies: readonly CutProxy[];
   readonly instance: () => string | undefined;
 }
 
 export class MachineBed {
-  readonly bed = new Bed();
+  readonly bed: Bed;
+  readonly #store: string | undefined;
+  /** Of the S3 server. */
+  readonly #s3Port: number | undefined;
   #machines: Machine[] = [];
   #file: JoinFile | undefined;
   #count = 0;
+
+  /** `store`: default: a folder. The server of an S3 store must be on loopback, and the variables of the AWS SDK name it. */
+  constructor(store?: string) {
+    this.#store = store;
+    this.#s3Port = store?.startsWith('s3://') === true ? portOnLoopback(process.env[endpointVariable]) : undefined;
+    this.bed = new Bed(store);
+  }
+
+  /** Does a cut keep a machine from the store? */
+  get cutsStore(): boolean {
+    return this.#s3Port !== undefined;
+  }
 
   get machines(): readonly Machine[] {
     return this.#machines;
@@ -45,10 +62,11 @@ export class MachineBed {
       const { home } = this.bed.loop;
       await ensureStack({ home, workers: trainers, listen: { host: '127.0.0.1', port } });
       await this.bed.up(trainers);
-      this.#file = (await runWords(home, ['fleet', 'token', '--pool', 'lab', '--json'])).json<JoinFile>();
+      const served = this.#store === undefined ? [] : ['--store', this.#store];
+      this.#file = (await runWords(home, ['fleet', 'token', '--pool', 'lab', '--json', ...served])).json<JoinFile>();
     } else await this.bed.up(trainers);
     while (this.#machines.length < count) this.#machines.push(await this.#start());
-    await this.#ready();
+    await this.ready();
   }
 
   /** A machine that is no longer counted: it was killed, or stays cut off. */
@@ -68,27 +86,46 @@ export class MachineBed {
     const home = join(this.bed.loop.home, name);
     mkdirSync(home, { mode: 0o700 });
     const proxy = await startCutProxy(Number(new URL(file.nats.url).port));
+    const s3 = this.#s3Port === undefined ? undefined : await startCutProxy(this.#s3Port);
     const nats = { ...file.nats, url: `nats://127.0.0.1:${proxy.port}` };
     writeFileSync(join(home, 'join.json'), JSON.stringify({ ...file, nats }));
     const words = [join(packageRoot(), 'cli/bin.mjs'), 'worker', '--join', 'join.json', '--threads', '1'];
-    const env = { PETREL_CHILD: name, [faultsVariable]: process.env[faultsVariable] ?? '' };
+    const env = { PETREL_CHILD: name, [faultsVariable]: process.env[faultsVariable] ?? '', ...s3Environment(s3?.port) };
     const joined = startMachine({ home, words, env });
     const instance = () => /joined \S+ as (lab-[0-9a-f]{12})/.exec(joined.said())?.[1];
-    return { ...joined, name, proxy, instance };
+    return { ...joined, name, proxies: s3 === undefined ? [proxy] : [proxy, s3], instance };
   }
 
-  async #ready(): Promise<void> {
+  /** Resolves when every machine is present. */
+  async ready(): Promise<void> {
     const ready = async () => {
       const present = (await listWorkers(this.bed.loop.nc)).map(({ instance }) => instance);
       return this.#machines.every((machine) => present.includes(machine.instance() ?? ''));
     };
     if ((await poll(ready, { everyMs: 50, timeoutMs: 60_000 })) === true) return;
-    throw new Error(`a machine did not join:\n${this.#machines.map(({ said }) => said()).join('\n')}`);
+    throw new Error(`a machine is not there:\n${this.#machines.map(({ said }) => said()).join('\n')}`);
   }
 }
 
-/** Ends the machine and its proxy. */
+/** Ends the machine and its proxies. */
 export async function end(machine: Machine): Promise<void> {
   await machine.kill();
-  await machine.proxy.close();
+  for (const proxy of machine.proxies) await proxy.close();
+}
+
+const endpointVariable = 'AWS_ENDPOINT_URL';
+const keyVariables = ['AWS_REGION', 'AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY'] as const;
+
+function portOnLoopback(endpoint = ''): number {
+  const port = /^http:\/\/127\.0\.0\.1:(\d+)\/?$/.exec(endpoint)?.[1];
+  if (port !== undefined) return Number(port);
+  throw new Error(
+    `expected ${endpointVariable}=http://127.0.0.1:PORT, because a proxy stands before it, got "${endpoint}"`,
+  );
+}
+
+function s3Environment(port: number | undefined): Record<string, string> {
+  if (port === undefined) return {};
+  const keys = keyVariables.map((name) => [name, process.env[name] ?? '']);
+  return { ...Object.fromEntries(keys), [endpointVariable]: `http://127.0.0.1:${port}` };
 }

@@ -1,11 +1,12 @@
 /** Many seeds of faults of machines, and a table of how soon the runs went on. */
 import { median } from '../../bench/clock.ts';
 import { MachineBed } from './machine-bed.ts';
-import { machineFaults, machinePlan, machineTitle, runMachineSeed } from './machine-seed.ts';
+import { machineFaults, machinePlan, machineTitle } from './machine-plan.ts';
+import { runMachineSeed } from './machine-seed.ts';
 import type { MachineResult } from './machine-seed.ts';
 
-/** Returns the exit code. After a failed seed, the next one gets a new stack. */
-export async function playMachines(from: number, count: number): Promise<number> {
+/** Returns the exit code. `store`: as of MachineBed. After a failed seed, the next one gets a new stack. */
+export async function playMachines(from: number, count: number, store?: string): Promise<number> {
   const results: MachineResult[] = [];
   let failed = 0;
   let on: MachineBed | undefined;
@@ -18,13 +19,15 @@ export async function playMachines(from: number, count: number): Promise<number>
   for (let seed = from; seed < from + count; seed++) {
     const plan = machinePlan(seed);
     try {
-      on ??= new MachineBed();
+      on ??= new MachineBed(store);
       const result = await runMachineSeed(on, plan);
       results.push(result);
-      console.log(`ok ${result.seconds.toFixed(1)} s  ${machineTitle(plan)}`);
+      const { seconds, elsewhereAfterS, decidedAfterS } = result;
+      const times = [elsewhereAfterS, decidedAfterS].map((s) => s?.toFixed(2) ?? '–').join(', ');
+      console.log(`ok ${seconds.toFixed(1)} s  ${machineTitle(plan)} (elsewhere, decided after s: ${times})`);
     } catch (error) {
       failed++;
-      console.log(`FAILED  ${machineTitle(plan)}: ${error instanceof Error ? error.message : String(error)}`);
+      console.log(`FAILED  ${error instanceof Error ? error.message : String(error)}`);
       await remove();
     }
   }
@@ -37,13 +40,22 @@ function table(results: readonly MachineResult[]): string {
   const lines = machineFaults.flatMap((fault) => {
     const of = results.filter(({ plan }) => plan.fault === fault);
     if (of.length === 0) return [];
-    const after = of.map(({ wentOnAfterS }) => wentOnAfterS);
+    const elsewhere = of.flatMap(({ elsewhereAfterS }) => elsewhereAfterS ?? []);
+    const decided = of.map(({ decidedAfterS }) => decidedAfterS);
     const stages = [...new Set(of.map(({ plan }) => `${plan.place.stage} (${plan.place.point})`))].sort().join(', ');
-    return [`| ${fault} | ${of.length} | ${stages} | ${spread(after)} | ${spread(of.map(({ seconds }) => seconds))} |`];
+    const cells = [
+      fault,
+      of.length,
+      stages,
+      spread(elsewhere),
+      spread(decided),
+      spread(of.map(({ seconds }) => seconds)),
+    ];
+    return [`| ${cells.join(' | ')} |`];
   });
   return [
-    '| fault | times | at | the run went on after, s: median (longest) | run, s |',
-    '| --- | --- | --- | --- | --- |',
+    '| fault | times | at | job began elsewhere after, s: median (longest) | next decision after, s | run, s |',
+    '| --- | --- | --- | --- | --- | --- |',
     ...lines,
   ].join('\n');
 }

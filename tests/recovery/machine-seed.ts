@@ -1,134 +1,210 @@
-/** Faults of whole machines, one per seed: what happens to which machine at which point, and the checks after it. */
+/** Runs one seed of faults of machines: a run, the loss of a machine, and the checks after it. */
 import { verifyLedger } from '../../api/ledger/verify.ts';
-import type { FaultFacts, FaultPoint } from '../../infra/faults/index.ts';
+import { workerGoneSubject } from '../../core/wire/messages.ts';
+import type { ArmedFault } from '../../infra/faults/index.ts';
 import type { Standing } from '../inject.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { difference } from './bed.ts';
+import type { Essence } from './bed.ts';
 import { end } from './machine-bed.ts';
 import type { Machine, MachineBed } from './machine-bed.ts';
-import { Seeded } from './seeded.ts';
-
-export const machineFaults = [
-  'killed',
-  'cut off and back',
-  'cut off for good',
-  'two killed at once',
-  'control machine',
-] as const;
-export type MachineFault = (typeof machineFaults)[number];
-
-/** What a machine is doing when it happens. */
-const points: readonly { readonly stage: string; readonly point: FaultPoint; readonly facts: FaultFacts }[] = [
-  { stage: 'rollout', point: 'sample.token', facts: {} },
-  { stage: 'rollout', point: 'job.begin', facts: { stage: 'rollout' } },
-  { stage: 'rollout', point: 'result.before', facts: { stage: 'rollout' } },
-  { stage: 'rollout', point: 'result.after', facts: { stage: 'rollout' } },
-  { stage: 'rollout', point: 'ack.before', facts: { stage: 'rollout' } },
-  { stage: 'reward', point: 'job.begin', facts: { stage: 'reward' } },
-  { stage: 'reward', point: 'result.before', facts: { stage: 'reward' } },
-];
-
-export interface MachinePlan {
-  readonly seed: number;
-  readonly fault: MachineFault;
-  readonly place: (typeof points)[number];
-  /** Committed iterations before it is armed. */
-  readonly after: number;
-}
-
-export function machinePlan(seed: number): MachinePlan {
-  const random = new Seeded(seed);
-  const fault = machineFaults[(seed - 1) % machineFaults.length] as MachineFault;
-  return { seed, fault, place: random.pick(points), after: 1 + random.below(3) };
-}
-
-export const machineTitle = ({ seed, fault, place, after }: MachinePlan): string =>
-  `seed ${seed}: ${fault}, at ${place.point} of ${place.stage}, after iteration ${after}`;
+import { boundS, machineTitle } from './machine-plan.ts';
+import type { MachinePlan } from './machine-plan.ts';
 
 export interface MachineResult {
   readonly plan: MachinePlan;
-  /** From the loss to the run's next decision. It needs the job that the machine had, so that job went on elsewhere before. */
-  readonly wentOnAfterS: number;
+  /** From the loss until the lost job began on another machine. Absent when the job had its result, or went on where it was. */
+  readonly elsewhereAfterS?: number;
+  /** From the loss until the run's next decision, which needs the lost job. */
+  readonly decidedAfterS: number;
   readonly seconds: number;
 }
 
-const patienceMs = 120_000;
-
-/** Throws an error with the seed when the run is not what an undisturbed one is. */
-export async function runMachineSeed(on: MachineBed, plan: MachinePlan): Promise<MachineResult> {
-  await on.up();
-  const { bed } = on;
-  const { loop, injector } = bed;
-  const expected = await bed.reference('grpo');
-  const startedAt = performance.now();
-  const run = await loop.start(bed.recipe('grpo'));
-  await loop.passes(run, plan.after);
-  const id = `${run.runId}-machine`;
-  injector.arm({ id, point: plan.place.point, facts: plan.place.facts, action: 'stand' });
-  const standing = await injector.stands(id, AbortSignal.timeout(patienceMs)).catch((cause: unknown) => {
-    throw new Error(`did not fire: ${machineTitle(plan)}`, { cause });
-  });
-  injector.disarm(id);
-  const wentOnAfterS = await act(on, plan.fault, run, standing);
-  await loop.reaches(run, 'completed');
-  const seconds = (performance.now() - startedAt) / 1000;
-  const { faults } = await verifyLedger(loop.store, run.runId, { deep: true });
-  loop.runs.delete(run); // need not be verified again when the bed is removed
-  const unlike = difference(await bed.essence(run), expected);
-  if (faults.length > 0 || unlike !== undefined)
-    throw new Error(
-      `${machineTitle(plan)}: ${JSON.stringify(faults)} ${unlike ?? ''}\n${(await loop.lines(run)).slice(-25).join('\n')}`,
-    );
-  return { plan, wentOnAfterS, seconds };
+interface Loss {
+  readonly on: MachineBed;
+  readonly plan: MachinePlan;
+  readonly run: StartedRun;
+  /** The machine that stands at the plan's point, its process that stands there, and the job that it has. */
+  readonly machine: Machine;
+  readonly standing: Standing;
+  readonly jobId: string;
 }
 
-async function act(on: MachineBed, fault: MachineFault, run: StartedRun, standing: Standing): Promise<number> {
-  const { injector } = on.bed;
-  const machine = on.machines.find(({ name }) => name === standing.process);
-  if (machine === undefined) throw new Error(`${standing.process} is no machine of this test`);
-  const resume = () => standing.identity !== undefined && injector.thaw(standing.identity);
-  const at = Date.now();
-  switch (fault) {
-    case 'killed':
-      await lose(on, machine);
-      return wentOn(on, run, at);
-    case 'two killed at once':
-      await Promise.all([...on.machines].map((one) => lose(on, one)));
-      await on.up();
-      return wentOn(on, run, at);
-    case 'cut off and back': {
-      machine.proxy.cut();
-      resume(); // it goes on with its job, and cannot tell anybody
-      const after = await wentOn(on, run, at);
-      machine.proxy.mend();
-      return after;
-    }
-    case 'cut off for good': {
-      machine.proxy.cut();
-      resume();
-      const after = await wentOn(on, run, at);
-      await on.bed.loop.reaches(run, 'completed');
-      await lose(on, machine);
-      return after;
-    }
-    case 'control machine':
-      await injector.killEverything();
-      resume();
-      await on.up();
-      return wentOn(on, run, at);
+const patienceMs = 120_000;
+const patience = () => AbortSignal.timeout(patienceMs);
+
+/**
+ * Throws an error with the seed when the run is not what an undisturbed one is, or when the lost job began elsewhere too late.
+ * `slack` multiplies the bounds, for a machine with other work.
+ */
+export async function runMachineSeed(on: MachineBed, plan: MachinePlan, slack = 1): Promise<MachineResult> {
+  try {
+    return await disturb(on, plan, slack);
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    throw new Error(`${machineTitle(plan)}: ${text}`, { cause: error });
+  } finally {
+    on.bed.injector.disarmAll();
   }
 }
 
-async function lose(on: MachineBed, machine: Machine): Promise<void> {
+async function disturb(on: MachineBed, plan: MachinePlan, slack: number): Promise<MachineResult> {
+  await on.up();
+  const { loop } = on.bed;
+  const expected = await on.bed.reference('grpo');
+  const startedAt = performance.now();
+  const run = await loop.start(on.bed.recipe('grpo'));
+  await loop.passes(run, plan.after);
+  const loss = await machineAt(on, plan, run);
+  const took = await lose(loss);
+  await loop.reaches(run, 'completed');
+  await on.ready();
+  const seconds = (performance.now() - startedAt) / 1000;
+  await isAsUndisturbed(on, run, expected);
+  if (plan.fault === 'cut off for long and back') await worksAlone(loss, expected);
+  const bound = (boundS(plan) ?? Number.POSITIVE_INFINITY) * slack;
+  if ((took.elsewhereAfterS ?? 0) > bound)
+    throw new Error(`the job began elsewhere after ${took.elsewhereAfterS} s, expected at most ${bound} s`);
+  return { plan, ...took, seconds };
+}
+
+async function isAsUndisturbed({ bed }: MachineBed, run: StartedRun, expected: Essence): Promise<void> {
+  const { faults } = await verifyLedger(bed.loop.store, run.runId, { deep: true });
+  bed.loop.runs.delete(run); // need not be verified again when the bed is removed
+  const unlike = difference(await bed.essence(run), expected);
+  if (faults.length > 0 || unlike !== undefined)
+    throw new Error(`${JSON.stringify(faults)} ${unlike ?? ''}\n${(await bed.loop.lines(run)).slice(-25).join('\n')}`);
+}
+
+/** The machine that was cut off does all jobs of another run. */
+async function worksAlone({ on, machine }: Loss, expected: Essence): Promise<void> {
+  for (const other of on.machines.filter((one) => one !== machine)) await killed(on, other);
+  const run = await on.bed.loop.start(on.bed.recipe('grpo'));
+  await on.bed.loop.reaches(run, 'completed');
+  await isAsUndisturbed(on, run, expected);
+}
+
+/** Stops the first machine that comes to the plan's point. */
+async function machineAt(on: MachineBed, plan: MachinePlan, run: StartedRun): Promise<Loss> {
+  const { injector } = on.bed;
+  const { stage, point } = plan.place;
+  const id = `${run.runId}-machine`;
+  injector.arm({ id, point, facts: { stage, runId: run.runId }, action: 'stand' });
+  const standing = await injector.stands(id, patience()).catch((cause: unknown) => {
+    throw new Error('did not fire', { cause });
+  });
+  const machine = on.machines.find(({ name }) => name === standing.process);
+  const { jobId } = standing.facts;
+  if (machine === undefined || typeof jobId !== 'string')
+    throw new Error(`expected a machine of this test with a job, got ${standing.process}`);
+  return { on, plan, run, machine, standing, jobId };
+}
+
+type Took = Pick<MachineResult, 'elsewhereAfterS' | 'decidedAfterS'>;
+
+async function lose(loss: Loss): Promise<Took> {
+  const { on, machine, plan } = loss;
+  switch (plan.fault) {
+    case 'killed':
+      return goesOn(loss, () => killed(on, machine));
+    case 'two killed at once':
+      return goesOn(loss, async () => {
+        await Promise.all([...on.machines].map((one) => killed(on, one)));
+        await on.up();
+      });
+    case 'cut off and back':
+      return cutOffAndBack(loss);
+    case 'cut off for long and back':
+      return cutOffAndBack(loss, connectionCloses(loss));
+    case 'cut off for good': {
+      const took = await goesOn(loss, () => cut(loss));
+      thaw(loss);
+      await on.bed.loop.reaches(loss.run, 'completed');
+      await killed(on, machine);
+      return took;
+    }
+    case 'control machine':
+      return controlMachine(loss);
+  }
+}
+
+async function killed(on: MachineBed, machine: Machine): Promise<void> {
   on.forget(machine);
   await end(machine);
 }
 
-/** Seconds from `since` until the run's next decision. */
-async function wentOn({ bed: { injector } }: MachineBed, { runId }: StartedRun, since: number): Promise<number> {
-  const id = `${runId}-on`;
-  injector.arm({ id, point: 'decide.after', facts: { runId }, action: 'note' });
-  const { atMs } = await injector.fired(id, AbortSignal.timeout(patienceMs));
-  injector.disarm(id);
-  return (atMs - since) / 1000;
+/** With a folder as the store the machine stands still while it is cut off, because it would reach the folder. */
+async function cut(loss: Loss): Promise<void> {
+  for (const proxy of loss.machine.proxies) proxy.cut();
+  if (loss.on.cutsStore) thaw(loss);
+}
+
+function thaw({ on, standing: { identity } }: Loss): void {
+  if (identity !== undefined) on.bed.injector.thaw(identity);
+}
+
+/** Resolves when the control process has learnt that the machine's connection is closed. */
+async function connectionCloses({ on, machine }: Loss): Promise<void> {
+  const gone = on.bed.loop.nc.subscribe(workerGoneSubject);
+  for await (const message of gone) if (message.json<{ instance: string }>().instance === machine.instance()) return;
+}
+
+/**
+ * The machine is back when its job has been done elsewhere, and `until` has resolved. It finishes the job too, and that result
+ * is refused. When the run has ended by then, the machine may hear that first, and drops its samples.
+ */
+async function cutOffAndBack(loss: Loss, until?: Promise<void>): Promise<Took> {
+  const { on, run, machine, plan, jobId } = loss;
+  const took = await goesOn(loss, () => cut(loss));
+  await until;
+  thaw(loss);
+  for (const proxy of machine.proxies) proxy.mend();
+  if (!plan.place.again) return took;
+  const { stage } = plan.place;
+  const over = stage === 'rollout' ? '(late result refused|\\S+ is paused or has ended)' : 'late result refused';
+  await on.bed.loop.said(run, new RegExp(`${machine.instance()}/\\S+: ${stage} ${jobId}: ${over}`));
+  return took;
+}
+
+/** The machine keeps its job, and finds the control machine's servers again. */
+async function controlMachine(loss: Loss): Promise<Took> {
+  const { on } = loss;
+  const at = Date.now();
+  await on.bed.injector.killEverything();
+  thaw(loss);
+  const decided = visit(loss, 'decided', { point: 'decide.after', facts: {} });
+  await on.up();
+  return { decidedAfterS: secondsFrom(at, await decided()) };
+}
+
+/** Causes the loss. Resolves when another machine has done the job, where it has to be done again, and the run has decided. */
+async function goesOn(loss: Loss, cause: () => Promise<void>): Promise<Took> {
+  const { again } = loss.plan.place;
+  const begun = visit(loss, 'begun', { point: 'job.begin' });
+  const done = visit(loss, 'done', { point: 'result.after' });
+  const at = Date.now();
+  await cause();
+  const decided = visit(loss, 'decided', { point: 'decide.after', facts: {} });
+  const elsewhere = again ? [await begun(), await done()] : [];
+  const same = elsewhere.find(({ process }) => process === loss.machine.name);
+  if (same !== undefined) throw new Error(`${same.process} was lost, and came to ${same.point} nevertheless`);
+  const decidedAfterS = secondsFrom(at, await decided());
+  const [began] = elsewhere;
+  return began === undefined ? { decidedAfterS } : { elsewhereAfterS: secondsFrom(at, began), decidedAfterS };
+}
+
+const secondsFrom = (at: number, { atMs }: Standing): number => (atMs - at) / 1000;
+
+/** The next visit of a point, from this call on; of the lost job unless other facts are given. */
+function visit(
+  { on: { bed }, run: { runId }, jobId }: Loss,
+  name: string,
+  { facts = { jobId }, ...of }: Pick<ArmedFault, 'point' | 'facts'>,
+): () => Promise<Standing> {
+  const id = `${runId}-${name}`;
+  bed.injector.arm({ id, facts: { runId, ...facts }, ...of, action: 'note' });
+  return () =>
+    bed.injector.fired(id, patience()).catch((cause: unknown) => {
+      throw new Error(`no process came to ${of.point} (${name})`, { cause });
+    });
 }

@@ -1,7 +1,7 @@
 /**
  * `npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--subject <name>] [--alone] [--machines] [--store <folder or s3://…>] [--json]`
  * `--subject`: the run that is disturbed (subjects.ts); default: grpo.
- * `--machines`: faults of machines that have joined, and of the control machine (machine-seed.ts), one per run.
+ * `--machines`: faults of machines that have joined, and of the control machine (machine-plan.ts), one per run.
  * `--alone`: one fault per run, each fault in turn, and the cost of each compared with an undisturbed run.
  */
 import { parseArgs } from 'node:util';
@@ -21,7 +21,7 @@ const usage =
 
 async function main(args: readonly string[]): Promise<number> {
   const { seeds, from, fault, subject, alone, machines, store, json } = options(args);
-  if (machines) return playMachines(from, seeds);
+  if (machines) return playMachines(from, seeds, store);
   const say = json ? console.error : console.log;
   const results: SeedResult[] = [];
   let failed = 0;
@@ -80,6 +80,9 @@ function options(args: readonly string[]): {
   };
   if (values.fault !== undefined && !(values.fault in faults))
     throw new Error(`--fault is one of: ${Object.keys(faults).join(', ')}; got ${values.fault}`);
+  const without = (['fault', 'subject', 'alone', 'json'] as const).filter((name) => values[name] !== undefined);
+  if (values.machines === true && without.length > 0)
+    throw new Error(`--machines goes with --seeds, --from and --store only, got --${without.join(', --')}\n${usage}`);
   const { subject = 'grpo' } = values;
   if (!isSubject(subject)) throw new Error(`--subject is one of: ${subjectNames.join(', ')}; got ${subject}`);
   return {

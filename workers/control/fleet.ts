@@ -159,10 +159,13 @@ export class ControlFleet {
     const log = this.#runs.get(runId) ?? new RunLog(store, runId);
     this.#runs.set(runId, log);
     const status = await log.status();
-    if (status === undefined || status.wish !== 'run' || endedStates.has(status.state) || status.state === 'paused') {
-      if (status !== undefined && endedStates.has(status.state)) this.#runs.delete(runId);
+    if (status === undefined || endedStates.has(status.state) || status.state === 'paused') {
+      if (status !== undefined) this.#runs.delete(runId);
       return undefined;
     }
+    // A run that pauses ends its iteration first, and needs workers for that, whatever is left of its budget.
+    const isPausing = status.wish === 'pause' && status.state === 'running';
+    if (status.wish !== 'run' && !isPausing) return undefined;
     const { recipe: stored, inputs } = await log.revision();
     const recipe = parseStoredRecipe(stored);
     const head = await log.head();
@@ -171,7 +174,8 @@ export class ControlFleet {
     const last = head === undefined || position <= (await log.first()) ? undefined : await lastTimes(log, position);
     return {
       ...{ run: runId, left: totalIterations(recipe, inputs.trainRows) - position },
-      ...{ budgetUsd, deadline, priority, spentUsd: 0 },
+      ...(isPausing ? { budgetUsd: null, deadline: null } : { budgetUsd, deadline }),
+      ...{ priority, spentUsd: 0 },
       ...(last && { last }),
     };
   }

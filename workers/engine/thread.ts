@@ -98,7 +98,8 @@ function contextOf(
       // Samples of several jobs are decoded together; `abandon` removes those of a cancelled run.
       if (message.stage !== 'rollout') throwIfCancelled();
       Atomics.add(ticks, 0, 1);
-      faultPoint('job.progress', { stage: message.stage, iteration: message.at.iteration, runId: message.runId });
+      const { stage, jobId, runId } = message;
+      faultPoint('job.progress', { stage, jobId, runId, iteration: message.at.iteration });
       const now = performance.now();
       if (now - told < 100) return;
       told = now;
