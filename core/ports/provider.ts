@@ -47,6 +47,8 @@ export interface CloudInstance {
   readonly zone: string;
   readonly market: Place['market'];
   readonly state: 'pending' | 'running' | 'ending' | 'ended';
+  /** The cloud's own word for why it ends or has ended: `Server.SpotInstanceTermination`. */
+  readonly reason?: string;
   /** ISO time. */
   readonly launchedAt: string;
   readonly tags: InstanceTags;

@@ -1,6 +1,7 @@
 /** The test cloud as a process of its own, with orders over HTTP. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterEach, expect, it } from 'vitest';
@@ -19,6 +20,7 @@ const mark = `main-${process.pid}`;
 
 interface Greeting {
   readonly endpoint: string;
+  readonly folder: string;
   readonly account: TestCloud['account'];
 }
 
@@ -42,6 +44,7 @@ async function start(): Promise<
   ends.push(
     () => child.kill('SIGKILL'),
     () => provider.close(),
+    () => rmSync(greeting.folder, { recursive: true, force: true, maxRetries: 3 }),
   );
   return { ...greeting, child, provider };
 }

@@ -19,7 +19,7 @@ export async function runInstances(cloud: TestCloud, form: Form): Promise<Xml> {
   const order = orderOf(cloud, form, token);
   if (form.text('DryRun') === 'true')
     throw new Ec2Error('DryRunOperation', 'Request would have succeeded, but DryRun flag is set.', 412);
-  if (known !== undefined) return answer(known.ids.map((id) => cloud.instance(id)));
+  if (known !== undefined) return answer(boughtBefore(cloud, known.ids));
 
   const count = grantedCount(cloud, order, Number(form.required('MinCount')), Number(form.required('MaxCount')));
   // What is bought is counted before the next call is looked at, which may have the same token.
@@ -29,6 +29,14 @@ export async function runInstances(cloud: TestCloud, form: Form): Promise<Xml> {
   ids.push(...instances.map(({ id }) => id));
   await Promise.all(instances.map(({ launched }) => launched));
   return answer(instances);
+}
+
+/** Throws IdempotentInstanceTerminated when none of them is left. */
+function boughtBefore(cloud: TestCloud, ids: readonly string[]): TestInstance[] {
+  const instances = ids.map((id) => cloud.instance(id));
+  if (instances.every(({ state }) => state === 'terminated'))
+    throw new Ec2Error('IdempotentInstanceTerminated', 'The instances of the first request with this token have ended');
+  return instances;
 }
 
 const answer = (instances: readonly TestInstance[]): Xml => ({

@@ -82,6 +82,21 @@ describe('EC2, as the test cloud plays it', () => {
     );
   });
 
+  it('gives the instances of a launch whose answer was lost also when they have ended since', async () => {
+    const order = launch('ended-since', { count: 2 });
+    cloud.faults.order({ action: 'RunInstances', code: 'lostAnswer' });
+    await expect(provider.launch(order)).rejects.toMatchObject({ kind: 'retryable' });
+    await Promise.all(bought('ended-since').map(({ id }) => cloud.lose(id)));
+    const { instances, refused } = await provider.launch(order);
+    expect(refused).toBeUndefined();
+    expect(instances.map(({ id, state }) => [id, state]).sort()).toEqual(
+      bought('ended-since')
+        .map(({ id }) => [id, 'ended'])
+        .sort(),
+    );
+    expect(bought('ended-since')).toHaveLength(2);
+  });
+
   it('gives fewer than asked for, and nothing where nothing is free', async () => {
     const pool = { type, zone, market: 'spot' } as const;
     cloud.setCapacity(pool, 2);
@@ -175,6 +190,23 @@ describe('EC2, as the test cloud plays it', () => {
     await provider.terminate(region, ids);
     cloud.settings.visibleAfterMs = 0;
     expect(await provider.list(region, 'late')).toMatchObject([{ id: ids[0], state: 'running' }]);
+  });
+
+  it('says why an instance has ended', async () => {
+    const place = { market: 'spot' } as const;
+    const ids = [];
+    for (let n = 0; n < 2; n++) ids.push((await provider.launch(launch('why', { place }))).instances[0]?.id ?? '');
+    const [lost, given] = ids as [string, string];
+    await cloud.lose(lost);
+    await provider.terminate(region, [given]);
+    await cloud.instance(given).terminated;
+    const reasons = (await provider.list(region, 'why')).map(({ id, reason }) => [id, reason]);
+    expect(new Map(reasons as [string, string][])).toEqual(
+      new Map([
+        [lost, 'Server.SpotInstanceTermination'],
+        [given, 'Client.UserInitiatedShutdown'],
+      ]),
+    );
   });
 
   it('gives the newest price of each place', async () => {

@@ -9,6 +9,7 @@ const capacity = new Set([
   'InsufficientCapacityOnHost',
   'InsufficientHostCapacity',
   'InsufficientReservedInstanceCapacity',
+  'InsufficientVolumeCapacity',
   'InsufficientFreeAddressesInSubnet',
   'ReservationCapacityExceeded',
   // The price of spot instances has passed the price on demand, which is the limit when none is set.

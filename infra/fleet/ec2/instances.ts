@@ -31,12 +31,14 @@ const states: Readonly<Record<string, CloudInstance['state']>> = {
 };
 
 export function cloudInstance(instance: Instance): CloudInstance {
+  const reason = instance.StateReason?.Code ?? '';
   return {
     id: instance.InstanceId ?? '',
     type: instance.InstanceType ?? '',
     zone: instance.Placement?.AvailabilityZone ?? '',
     market: instance.InstanceLifecycle === 'spot' ? 'spot' : 'onDemand',
     state: states[instance.State?.Name ?? ''] ?? 'pending',
+    ...(reason !== '' && { reason }),
     launchedAt: instance.LaunchTime?.toISOString() ?? '',
     tags: petrelTags(instance.Tags),
     ...(instance.StateReason?.Code === 'Server.SpotInstanceTermination' && { interrupted: true }),

@@ -1,10 +1,10 @@
 /**
  * One launch as one RunInstances. Equal launches give equal requests: EC2 compares the parameters of a token that it has seen before.
  */
-import { DescribeImagesCommand, RunInstancesCommand } from '@aws-sdk/client-ec2';
+import { DescribeImagesCommand, DescribeInstancesCommand, RunInstancesCommand } from '@aws-sdk/client-ec2';
 import type { EC2Client, RunInstancesCommandInput } from '@aws-sdk/client-ec2';
 import type { Ec2Machine, Launch, LaunchAnswer, LaunchRefusal } from '../../../core/ports/provider.ts';
-import { refusalOf } from './failures.ts';
+import { codeOf, failureOf, refusalOf } from './failures.ts';
 import { cloudInstance, ec2Tags } from './instances.ts';
 
 /** Before its encoding in base64. */
@@ -20,8 +20,18 @@ export async function launchOn(client: EC2Client, launch: Launch): Promise<Launc
     const { Instances = [] } = await client.send(new RunInstancesCommand(runInstancesInput(launch, rootDevice)));
     return { instances: Instances.map(cloudInstance) };
   } catch (error) {
+    if (codeOf(error) === 'IdempotentInstanceTerminated') return boughtBefore(client, launch.token);
     return { instances: [], refused: refusalOf(error) };
   }
+}
+
+/** An earlier call has launched, its answer was lost, and the instances have ended since. They cost, so they are the answer. */
+async function boughtBefore(client: EC2Client, token: string): Promise<LaunchAnswer> {
+  const ofToken = new DescribeInstancesCommand({ Filters: [{ Name: 'client-token', Values: [token] }] });
+  const { Reservations = [] } = await client.send(ofToken).catch((error: unknown) => {
+    throw failureOf('describe the instances of a launch', error);
+  });
+  return { instances: Reservations.flatMap(({ Instances = [] }) => Instances.map(cloudInstance)) };
 }
 
 /** What EC2 would refuse, in the same words, without a call. */
