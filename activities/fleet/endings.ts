@@ -51,7 +51,9 @@ export async function noteGone(
 
 /** Where nobody had decided it. */
 const whyGone = (cloud: CloudInstance | undefined): string =>
-  cloud?.interrupted === true ? 'the cloud took it back' : 'it ended without a word';
+  cloud?.interrupted === true
+    ? 'the cloud took it back'
+    : `it ended without a word${cloud?.reason === undefined ? '' : ` (${cloud.reason})`}`;
 
 /** Records instances whose workers have announced themselves to a control process that died before it could. */
 export async function noteReady(log: FleetLog, all: readonly KnownInstance[], { present, now }: Seen): Promise<void> {

@@ -2,6 +2,7 @@
  * Keeps the fleet of a stack, pass by pass: what is there, what the runs need, what is to be bought and given back. A pass has no
  * memory that matters besides the store, so it may end at any point, and the next one goes on.
  */
+import { leastBilledSeconds } from '../../core/fleet/cost.ts';
 import { plan } from '../../core/fleet/plan.ts';
 import type { FleetRecord } from '../../core/fleet/records.ts';
 import { boughtPools, spotKey } from '../../core/fleet/spec.ts';
@@ -15,7 +16,7 @@ import type { ActivityPorts } from '../ports.ts';
 import { endLeaving, mostIdle, noteGone, noteOverdue, noteReady, noteUnwanted, Strangers } from './endings.ts';
 import type { Seen } from './endings.ts';
 import { carryOut, launch } from './launches.ts';
-import { planning } from './planning.ts';
+import { Memory, planning } from './planning.ts';
 import type { Pass } from './planning.ts';
 import type { FleetPorts } from './ports.ts';
 
@@ -28,8 +29,7 @@ const pricesMs = 60_000;
 export class FleetKeeper {
   readonly #ports: ActivityPorts;
   readonly #strangers = new Strangers();
-  /** By pool: since when no run has needed it, in ms. A new control process counts again. */
-  readonly #idle = new Map<string, number>();
+  readonly #memory = new Memory();
   #prices: { readonly at: number; readonly asked: string; readonly spot: SpotPrices } | undefined;
 
   constructor(ports: ActivityPorts) {
@@ -104,7 +104,7 @@ export class FleetKeeper {
 
   /** Plans, notes the plan, and carries it out. */
   async #decide(log: FleetLog, pass: Pass): Promise<void> {
-    const { input, notes, stopped } = await planning(this.#fleet, log, pass, this.#idle);
+    const { input, notes, stopped } = await planning(this.#fleet, log, pass, this.#memory);
     const planned = plan(input);
     const prices = [...pass.spot].map(([key, usdPerHour]) => {
       const [type = '', zone = ''] = key.split(' ');
@@ -113,8 +113,10 @@ export class FleetKeeper {
     const at = pass.seen.now.toISOString();
     this.#fleet.notePlan({ ...planned, notes: [...notes, ...planned.notes], at, prices, stopped });
     for (const { run, because } of planned.pauses) await this.#fleet.pauseRun(log.store, run, because);
+    const needed = new Set(input.demands.map(({ pool }) => pool));
     for (const decision of planned.decisions)
-      await (decision.to > decision.from ? this.#buy(log, pass, decision) : this.#giveBack(log, pass, decision));
+      if (decision.to > decision.from) await this.#buy(log, pass, decision);
+      else await this.#giveBack(log, pass, decision, needed.has(decision.pool));
   }
 
   async #buy(log: FleetLog, { wanted, seen }: Pass, decision: Decision): Promise<void> {
@@ -124,20 +126,31 @@ export class FleetKeeper {
     await launch(this.#fleet, log, wanted.spec, { ...decision, to: decision.from + count }, seen.now);
   }
 
+  /** `isNeeded`: runs need the pool, and may need more of it again soon. */
   async #giveBack(
     log: FleetLog,
-    { seen, living: all }: Pass,
+    { wanted, seen, living: all }: Pass,
     { pool, place, from, to, because }: Decision,
+    isNeeded: boolean,
   ): Promise<void> {
+    const isHeld = ({ launchedAt }: KnownInstance) =>
+      isNeeded && wanted.scale[pool] === undefined && seen.now.getTime() - Date.parse(launchedAt) < billedMs;
     const there = all.filter(
       ({ launch: of, leaving }) => leaving === undefined && of.pool === pool && samePlace(of.place, place),
     );
-    for (const { id } of mostIdle(there, seen.present, from - to)) {
+    for (const { id } of mostIdle(
+      there.filter((one) => !isHeld(one)),
+      seen.present,
+      from - to,
+    )) {
       const decided = await log.noteLeaving({ id, at: seen.now.toISOString(), ending: 'unneeded', because });
       if (decided) this.#fleet.say(because);
     }
   }
 }
+
+/** The shortest time that is billed: giving back sooner saves nothing. */
+const billedMs = leastBilledSeconds * 1_000;
 
 const living = async (log: FleetLog): Promise<KnownInstance[]> =>
   (await log.instances()).filter(({ ended }) => ended === undefined);

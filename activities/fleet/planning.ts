@@ -25,24 +25,33 @@ export interface Planning {
   readonly stopped: NotedPlan['stopped'];
 }
 
-/** `idle`: since when no run has needed a pool, in ms, by pool. */
-export async function planning(
-  fleet: FleetPorts,
-  log: FleetLog,
-  pass: Pass,
-  idle: Map<string, number>,
-): Promise<Planning> {
+/** What a keeper remembers between passes. A new one begins anew. */
+export class Memory {
+  /** By pool: since when no run has needed it, in ms. */
+  readonly idle = new Map<string, number>();
+  /** By run: how many rollout workers there were when an iteration ended. Its seconds say nothing about those that came later. */
+  readonly #measured = new Map<string, { readonly position: number; readonly workers: number }>();
+
+  workersAt(run: string, position: number, workers: number): number {
+    const known = this.#measured.get(run);
+    if (known?.position === position) return known.workers;
+    this.#measured.set(run, { position, workers });
+    return workers;
+  }
+}
+
+export async function planning(fleet: FleetPorts, log: FleetLog, pass: Pass, memory: Memory): Promise<Planning> {
   const { wanted, seen, living } = pass;
   const stopped = await stoppedPools(log, wanted);
   const { pools, notes } = await plannable(log, pass, new Set(stopped.map(({ pool }) => pool)));
-  const demands = await demandsOf(fleet, log, pass, pools);
+  const demands = await demandsOf(fleet, log, pass, pools, memory);
   const { max_usd_per_hour: most } = wanted.spec;
   const input = {
     pools,
     instances: living.map((one) => instanceOf(one, seen)),
     demands,
     refusals: await recentRefusals(log, pools, seen.now),
-    idleFor: idleTimes(pools, demands, seen.now, idle),
+    idleFor: idleTimes(pools, demands, seen.now, memory.idle),
     ...(most !== undefined && { maxUsdPerHour: most }),
   };
   return { input, notes, stopped };
@@ -118,6 +127,7 @@ async function demandsOf(
   log: FleetLog,
   { wanted, seen, living }: Pass,
   pools: readonly Pool[],
+  memory: Memory,
 ): Promise<Demand[]> {
   const serving = pools.find(({ name }) => wanted.spec.pools[name]?.roles.includes('rollout'));
   if (serving === undefined) return [];
@@ -127,12 +137,14 @@ async function demandsOf(
   const bought = new Set(living.flatMap(({ joined }) => joined?.instance ?? []));
   const facts = {
     pool: serving.name,
-    workers: workers.length,
     ownWorkers: workers.filter(({ instance }) => !bought.has(instance)).length,
     waitingUsdPerHour: wanted.spec.waiting_usd_per_hour,
     now: seen.now.getTime(),
   };
-  return (await fleet.observeRuns(log.store)).flatMap((run) => demandOf(run, facts) ?? []);
+  return (await fleet.observeRuns(log.store)).flatMap((run) => {
+    const then = memory.workersAt(run.run, run.position, workers.length);
+    return demandOf(run, { ...facts, workers: then }) ?? [];
+  });
 }
 
 /** Older ones count no more: the planner lets a place rest for three minutes. */

@@ -1,31 +1,56 @@
-/** What a recipe says about the fleet, checked when a run starts. */
+/** What a recipe asks of the stack's fleet and of machines that join, checked when a run starts. */
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
+import type { Role } from '../../core/roles.ts';
+import { samplesResponses } from '../../core/run-kinds.ts';
+import { fleetTokens, joinedMachines } from '../../infra/stack/fleet-register.ts';
 import { fleetStore, lastPlan } from '../../infra/stack/fleet-notes.ts';
+import { fleetReport } from './view.ts';
 
-/** Iterations that a budget keeps back, each on one instance, and the shortest time that an instance is billed. */
-const leastHours = 2 / 60;
-
-/** Returns notes for the user. Throws InvalidInputError that names the key, and what would fit. */
-export function admitToFleet({ fleet }: Recipe, home: string, now = new Date()): string[] {
-  const { budget_usd: budget, deadline } = fleet;
+/** Returns notes for the user. Throws InvalidInputError that names the key and what would fit. */
+export async function admitToFleet(recipe: Recipe, home: string, now = new Date()): Promise<string[]> {
+  await requireRoles(recipe, home);
+  const { budget_usd: budget, deadline } = recipe.fleet;
   if (deadline !== null && Date.parse(deadline) <= now.getTime())
     throw new InvalidInputError(`expected a time that is still to come, got ${deadline}; it is ${now.toISOString()}`, {
       where: 'fleet.deadline',
       hint: 'set a later one, or null',
     });
-  if (fleetStore(home) === undefined)
-    return Object.entries({ budget_usd: budget, deadline })
-      .filter(([, value]) => value !== null)
-      .map(([key]) => `fleet.${key} has no effect: this stack has no fleet (petrel fleet apply)`);
+  if (fleetStore(home) !== undefined) {
+    if (budget !== null) requireBudget(budget, home);
+    return [];
+  }
+  return Object.entries({ budget_usd: budget, deadline })
+    .filter(([, value]) => value !== null)
+    .map(([key]) => `fleet.${key} has no effect: this stack has no fleet (petrel fleet apply)`);
+}
+
+/** Local pools, the stack's fleet, machines that have joined, and tokens with which others may. */
+async function requireRoles({ kind, fleet: { pools } }: Recipe, home: string): Promise<void> {
+  if (!samplesResponses(kind)) return;
+  const served = new Set<Role>(Object.values(pools).flatMap(({ roles }) => roles));
+  for (const { roles } of [...joinedMachines(home), ...fleetTokens(home)]) for (const role of roles) served.add(role);
+  const missing = () => (['rollout', 'reward'] as const).filter((role) => !served.has(role));
+  if (missing().length > 0 && fleetStore(home) !== undefined) {
+    const { wanted } = await fleetReport({ home }, []);
+    for (const { roles } of Object.values(wanted.spec.pools)) for (const role of roles) served.add(role);
+  }
+  if (missing().length === 0) return;
+  throw new InvalidInputError(
+    `no pool has the role ${missing().join(', ')}: neither one of the recipe, nor the stack's fleet, nor a machine that may join`,
+    { where: 'fleet.pools', hint: 'add it to the roles of a pool, or make a token: petrel fleet token --pool NAME' },
+  );
+}
+
+/** Iterations that a budget keeps back, each on one instance for the shortest time that is billed. */
+const leastHours = 2 / 60;
+
+function requireBudget(budget: number, home: string): void {
   const prices = (lastPlan(home)?.prices ?? []).map(({ usdPerHour }) => usdPerHour);
   const least = Math.min(...prices) * leastHours;
-  if (budget === null || prices.length === 0 || budget >= least) return [];
+  if (prices.length === 0 || budget >= least) return;
   throw new InvalidInputError(
     `expected at least $${least.toFixed(4)}, what two iterations on one instance cost, got $${budget}`,
-    {
-      where: 'fleet.budget_usd',
-      hint: `fleet.budget_usd=${(10 * least).toFixed(3)} or more`,
-    },
+    { where: 'fleet.budget_usd', hint: `fleet.budget_usd=${(10 * least).toFixed(3)} or more` },
   );
 }

@@ -1,4 +1,5 @@
 /** The stack of this machine, its workers, and the runs that are not finished. */
+import { instanceName } from '../../infra/stack/identity.ts';
 import { leftMachines } from '../../infra/stack/index.ts';
 import type { ChildState, LeftMachine } from '../../infra/stack/index.ts';
 import { livingFleet } from '../fleet/view.ts';
@@ -34,7 +35,12 @@ export async function machineStatus(
 ): Promise<MachineStatus> {
   const [workers, runs] = await Promise.all([live.workers(), unfinishedRuns(home, notice)]);
   const fleet = await livingFleet({ home }, workers);
-  const machine = { stack: stackPart(live), workers: workers.map(workerStatus), left: leftMachines(home), runs };
+  const machine = {
+    stack: stackPart(live),
+    workers: workers.map((entry) => workerStatus(entry, instanceName(home))),
+    left: leftMachines(home),
+    runs,
+  };
   return { ...machine, ...(fleet && { fleet }) };
 }
 

@@ -45,7 +45,7 @@ export interface StartedRun extends Started {
 export async function startRun(recipe: Recipe, context: ApiContext): Promise<StartedRun> {
   const { home, env, notice } = context;
   requireSetUp(home);
-  for (const note of admitToFleet(recipe, home)) notice(note);
+  for (const note of await admitToFleet(recipe, home)) notice(note);
   await replaceOtherBuild({ home, onProgress: notice });
   const store = await storeForNewRun(recipe.store, home);
   const started = await createRun(recipe, { store, home, env, now: new Date(), say: notice });

@@ -5,6 +5,8 @@
 import { samplesResponses } from '../../core/run-kinds.ts';
 import type { RunKind } from '../../core/run-kinds.ts';
 import type { Presence } from '../../core/wire/messages.ts';
+import { shownName } from '../../core/wire/worker-identity.ts';
+import { instanceOf } from '../../infra/stack/identity.ts';
 import { roleOfStage } from '../../core/wire/jobs.ts';
 import type { Stage } from '../../core/wire/jobs.ts';
 import type { RunWarning } from '../../core/run-warnings.ts';
@@ -42,7 +44,7 @@ export async function runStatus(found: FoundRun, live: LiveSource, here: string)
   const [{ summary, head }, workers] = await Promise.all([summaryAndHead(found), live.workers()]);
   const warnings = await runWarnings(found.log, head);
   const stack = live.stack === undefined ? 'down' : 'up';
-  const shown = workers.map(workerStatus).map((worker) => withoutOthersError(worker, found.runId));
+  const shown = workers.map((entry) => withoutOthersError(workerStatus(entry, instanceOf(here)), found.runId));
   const foreign = summary.owner !== null && summary.owner !== here;
   // Only the other stack knows what it does at this moment.
   if (foreign) return { ...summary, stack, warnings, foreign, workers: [] };
@@ -104,11 +106,8 @@ function withoutOthersError({ lastError, lastErrorRun, ...worker }: WorkerStatus
   return lastErrorRun === undefined || lastErrorRun === runId ? { ...worker, lastError } : worker;
 }
 
-export function workerStatus({
-  v: _v,
-  incarnation: _incarnation,
-  profiles: _profiles,
-  ...shown
-}: Presence): WorkerStatus {
-  return shown;
+/** `here`: the instance of this machine. Workers of other machines have its name before their own. */
+export function workerStatus(entry: Presence, here: string): WorkerStatus {
+  const { v: _v, incarnation: _incarnation, profiles: _profiles, ...shown } = entry;
+  return { ...shown, worker: shownName(entry, here) };
 }

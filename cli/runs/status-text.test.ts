@@ -28,6 +28,8 @@ const worker = (part: Partial<Presence> = {}): Presence => ({
   ...part,
 });
 
+const here = worker().instance;
+
 describe('what a run waits for', () => {
   it.each([
     ['the stack', waitsFor(run, 'down', { type: 'unknown' }, [], undefined), 'petrel up'],
@@ -98,12 +100,12 @@ describe('workers in a status', () => {
       failuresInARow: 3,
       lastError: { code: 'EngineFailed', message: 'out of memory\nand more' },
     });
-    const text = workerTable([workerStatus(worker()), workerStatus(sick)], printer);
+    const text = workerTable([workerStatus(worker(), here), workerStatus(sick, here)], printer);
     expect(text).toMatch(/local-2 +UNHEALTHY .* EngineFailed: out of memory \(3 in a row\)/);
     expect(text).toMatch(/local-1 +ready /);
     expect(text).not.toMatch(/delay/i); // only those who work on petrel want it: it is in --json
-    expect(workerTable([workerStatus(worker({ state: 'draining' }))], printer)).toMatch(/local-1 +draining /);
-    expect(workerStatus(sick)).not.toHaveProperty('incarnation');
+    expect(workerTable([workerStatus(worker({ state: 'draining' }), here)], printer)).toMatch(/local-1 +draining /);
+    expect(workerStatus(sick, here)).not.toHaveProperty('incarnation');
   });
 
   it('do something in percent', () => {

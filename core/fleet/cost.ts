@@ -39,10 +39,10 @@ export interface Charge {
 }
 
 /** The shortest time that is billed: of Linux instances of EC2 a minute. */
-const leastSeconds = 60;
+export const leastBilledSeconds = 60;
 
 export function billOf({ usdPerHour, launchedAt, endedAt }: BilledInstance): number {
-  return Math.round((usdPerHour * 1e6 * Math.max(leastSeconds, endedAt - launchedAt)) / 3600);
+  return Math.round((usdPerHour * 1e6 * Math.max(leastBilledSeconds, endedAt - launchedAt)) / 3600);
 }
 
 /** The charges of all instances. Throws RangeError for a span outside of its instance's time, or over another one. */
@@ -51,7 +51,7 @@ export function charges(instances: readonly BilledInstance[], spans: readonly Sp
     const own = spans.filter((span) => span.instance === instance.id).sort((a, b) => a.from - b.from);
     checkSpans(instance, own);
     const used = own.map(({ from, to }) => to - from);
-    const billed = Math.max(leastSeconds, instance.endedAt - instance.launchedAt);
+    const billed = Math.max(leastBilledSeconds, instance.endedAt - instance.launchedAt);
     const idle = Math.max(0, billed - used.reduce((all, one) => all + one, 0));
     const { pool, zone } = instance;
     return divide(billOf(instance), [...used, idle]).map((microUsd, i): Charge => {

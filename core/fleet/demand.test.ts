@@ -6,6 +6,7 @@ import { iterationSeconds, worthOfNext } from './worth.ts';
 
 const run = (more: Partial<ObservedRun> = {}): ObservedRun => ({
   run: 'toy',
+  position: 3,
   left: 10,
   budgetUsd: null,
   deadline: null,

@@ -4,7 +4,8 @@ import type { Demand } from './types.ts';
 /** A run that is to go on, as its records and its recipe show it. */
 export interface ObservedRun {
   readonly run: string;
-  /** Iterations that are left. */
+  /** Its newest iteration, and how many are left. */
+  readonly position: number;
   readonly left: number;
   /** Newest iteration, in wall seconds; absent before the first one has ended. */
   readonly last?: { readonly rolloutSeconds: number; readonly stepSeconds: number };
@@ -18,8 +19,9 @@ export interface ObservedRun {
 
 export interface FleetNow {
   readonly pool: string;
-  /** Rollout workers that are ready, bought or not, and those that are not bought. */
+  /** Rollout workers, bought or not, that were there when the newest iteration ended. */
   readonly workers: number;
+  /** Those that are there now without being bought. */
   readonly ownWorkers: number;
   readonly waitingUsdPerHour: number;
   /** ms. */

@@ -1,6 +1,6 @@
 /** Joining, on the side of the machine (core/wire/join.ts): it asks with the credential of its file, and later with its own. */
 import { hostname } from 'node:os';
-import type { NatsConnection } from '@nats-io/nats-core';
+import type { Msg, NatsConnection } from '@nats-io/nats-core';
 import { errorToJson, RetryableError, TerminalError } from '../../core/errors.ts';
 import { joiningName, joinReply, joinSubject, leaveSubject } from '../../core/wire/join.ts';
 import type { JoinFile, JoinReply, LeaveNote } from '../../core/wire/join.ts';
@@ -14,6 +14,8 @@ export type Welcome = Extract<JoinReply, { answer: 'welcome' }>;
 /** A clock that is further off than this makes JWTs and the times of records wrong. */
 const clockMs = 60_000;
 const answerMs = 10_000;
+/** The first machine of a build waits until the control process has put it into the store, and a control process may be restarting. */
+const mostAnswers = 6;
 const connectMs = 5_000;
 
 /** One word: it is part of a subject's name and of log lines. */
@@ -56,12 +58,7 @@ export async function askToJoin(
 ): Promise<Welcome> {
   const request = JSON.stringify({ v: wireVersion, key, host: ownHost(), store, ...(bought && { bought }) });
   const subject = joinSubject({ pool, roles, asker });
-  const answer = await nc.request(subject, request, { timeout: answerMs }).catch((cause: unknown) => {
-    throw new RetryableError('NoControl', `no control process of the stack answers: ${errorToJson(cause).message}`, {
-      hint: 'petrel up on the control machine',
-      cause,
-    });
-  });
+  const answer = await firstAnswer(() => nc.request(subject, request, { timeout: answerMs }));
   const reply = readMessage(answer, joinReply);
   if (reply === undefined)
     throw new TerminalError('OtherVersion', 'expected an answer of this version of petrel, got another', {
@@ -70,6 +67,20 @@ export async function askToJoin(
   if (reply.answer === 'refused') throw new TerminalError(reply.code, reply.message, { hint: reply.hint });
   checkClock(reply.now);
   return reply;
+}
+
+async function firstAnswer(ask: () => Promise<Msg>): Promise<Msg> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await ask();
+    } catch (cause) {
+      if (attempt < mostAnswers && errorToJson(cause).message === 'timeout') continue;
+      throw new RetryableError('NoControl', `no control process of the stack answers: ${errorToJson(cause).message}`, {
+        hint: 'petrel up on the control machine',
+        cause,
+      });
+    }
+  }
 }
 
 function checkClock(theirs: number): void {

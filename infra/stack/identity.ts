@@ -14,7 +14,10 @@ export function stackName(home: string): string {
 }
 
 /** The same as one word of a subject: this machine's instance, see core/wire/worker-identity.ts. */
-export const instanceName = (home: string): string => stackName(home).replaceAll(/[^A-Za-z0-9_-]/g, '-');
+export const instanceName = (home: string): string => instanceOf(stackName(home));
+
+/** The instance of the machine whose stack has this name. */
+export const instanceOf = (stack: string): string => stack.replaceAll(/[^A-Za-z0-9_-]/g, '-');
 
 function read(file: string): string | undefined {
   try {

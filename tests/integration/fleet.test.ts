@@ -126,6 +126,22 @@ it('pauses a run at a committed iteration before its budget is spent, and gives 
   await on.empty();
 });
 
+it('refuses a run that no pool can serve, and takes one whose rollouts only the fleet can make', async () => {
+  await on.apply({ roles: ['reward'] });
+  const words = [
+    'run',
+    loop.recipeFile('far', { trainer: { total_training_steps: 1 } }),
+    'fleet.pools={"train": {"roles": ["trainer"]}}',
+  ];
+  await expect(on.petrel(...words)).rejects.toThrow(
+    /no pool has the role rollout: neither one of the recipe, nor the stack/,
+  );
+  await on.apply();
+  const { err, out } = await on.petrel(...words, '--wait');
+  expect(`${out}${err}`).toContain('completed');
+  await on.empty();
+});
+
 it('refuses a run whose budget or time cannot be enough, and says what would be', async () => {
   await on.apply();
   const words = (key: string) => on.petrel('run', loop.recipeFile('poor'), key);

@@ -173,7 +173,7 @@ export class ControlFleet {
     const { budget_usd: budgetUsd, deadline, priority } = recipe.fleet;
     const last = head === undefined || position <= (await log.first()) ? undefined : await lastTimes(log, position);
     return {
-      ...{ run: runId, left: totalIterations(recipe, inputs.trainRows) - position },
+      ...{ run: runId, position, left: totalIterations(recipe, inputs.trainRows) - position },
       ...(isPausing ? { budgetUsd: null, deadline: null } : { budgetUsd, deadline }),
       ...{ priority, spentUsd: 0 },
       ...(last && { last }),

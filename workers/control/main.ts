@@ -104,6 +104,23 @@ async function openServed(url: string): Promise<Store> {
 }
 
 let ownBuild: Promise<Build> | undefined;
+/** By store: machines that come at once wait for the same writes. */
+const publishing = new Map<string, Promise<string>>();
+function publishOwnBuild(url: string): Promise<string> {
+  const work = publishing.get(url) ?? putOwnBuild(url).finally(() => publishing.delete(url));
+  publishing.set(url, work);
+  return work;
+}
+async function putOwnBuild(url: string): Promise<string> {
+  ownBuild ??= readBuild(packageRoot());
+  const build = await ownBuild.catch((error: unknown) => {
+    ownBuild = undefined; // the next machine tries again
+    throw error;
+  });
+  await publishBuild(await openServed(url), build);
+  return build.digest;
+}
+
 const left = new LeftMachines(petrelHome());
 const workersAccount = readEndpoints(petrelHome())?.nats?.authority.workers;
 if (stack.listen !== undefined && workersAccount !== undefined)
@@ -111,15 +128,7 @@ if (stack.listen !== undefined && workersAccount !== undefined)
     account: workersAccount,
     stackInstance: instance,
     stackName: stackName(petrelHome()),
-    publishBuild: async (store) => {
-      ownBuild ??= readBuild(packageRoot());
-      const build = await ownBuild.catch((error: unknown) => {
-        ownBuild = undefined; // the next machine tries again
-        throw error;
-      });
-      await publishBuild(await openServed(store), build);
-      return build.digest;
-    },
+    publishBuild: (store) => publishOwnBuild(store),
     left: (machine) => {
       log(`a machine of the pool ${machine.pool} (${machine.host}) cannot work: ${machine.message}`);
       left.note(machine);
