@@ -44,5 +44,11 @@ async function leave(notice?: Notice, code = 0): Promise<void> {
 }
 const notices = [signalNotice(workerGraceMs)];
 if (options.notice === 'ec2')
-  notices.push(ec2Notice({ endpoint: process.env[metadataVariable], log: (line) => console.log(line) }));
+  notices.push(
+    ec2Notice({
+      endpoint: process.env[metadataVariable],
+      onRebalance: () => worker.expectLoss(),
+      log: (line) => console.log(line),
+    }),
+  );
 firstNotice(notices)((notice) => void leave(notice));

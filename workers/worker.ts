@@ -144,6 +144,7 @@ export class Worker {
   #failuresInARow = 0;
   #lastError: ErrorJson | undefined;
   #lastErrorRun: string | undefined;
+  #atRisk = false;
   #rewardTicks = 0;
 
   constructor(options: WorkerRoles, ports: WorkerPorts) {
@@ -194,6 +195,12 @@ export class Worker {
     this.#state = 'ready';
     this.#loopDelay.restart();
     this.#beacon.start();
+  }
+
+  /** The cloud expects to take this machine back. It works on until its successor is there. */
+  expectLoss(): void {
+    this.#atRisk = true;
+    this.#beacon.tell();
   }
 
   /**
@@ -629,6 +636,7 @@ export class Worker {
       ...(lease === undefined ? {} : { lease }),
       ...(components === undefined ? {} : { trains: [...components] }),
       ...(standsBy && { standsBy }),
+      ...(this.#atRisk && { atRisk: true as const }),
       jobs: [...this.#jobs],
       ...(ahead.length > 0 && { ahead: [...ahead] }),
       failuresInARow: this.#failuresInARow,

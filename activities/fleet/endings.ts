@@ -100,6 +100,25 @@ export async function noteUnwanted(
   }
 }
 
+/** Decides that instances leave which the cloud expects to take back, once as many others are ready as the pool is to have. */
+export async function noteReplaced(
+  log: FleetLog,
+  all: readonly KnownInstance[],
+  { present, now }: Seen,
+  wanted: readonly { readonly pool: string; readonly count: number }[],
+): Promise<void> {
+  for (const { pool, count } of wanted) {
+    const ready = all.filter(
+      ({ launch, ready: is, leaving }) => launch.pool === pool && is !== undefined && leaving === undefined,
+    );
+    const isAtRisk = ({ joined }: KnownInstance) => present.get(joined?.instance ?? '')?.atRisk === true;
+    const [atRisk, safe] = [ready.filter(isAtRisk), ready.filter((one) => !isAtRisk(one))];
+    if (safe.length < count) continue;
+    const because = 'the cloud expects to take it back, and its successor is ready';
+    for (const { id } of atRisk) await log.noteLeaving({ id, at: now.toISOString(), ending: 'unneeded', because });
+  }
+}
+
 /** Ends instances that are to leave, once they are at rest. */
 export async function endLeaving(
   ports: FleetPorts,

@@ -13,7 +13,16 @@ import type { CloudInstance } from '../../core/ports/provider.ts';
 import type { FleetLog, KnownInstance } from '../../infra/store/fleet-log.ts';
 import type { StoreRef } from '../janitor.ts';
 import type { ActivityPorts } from '../ports.ts';
-import { endLeaving, mostIdle, noteGone, noteOverdue, noteReady, noteUnwanted, Strangers } from './endings.ts';
+import {
+  endLeaving,
+  mostIdle,
+  noteGone,
+  noteOverdue,
+  noteReady,
+  noteReplaced,
+  noteUnwanted,
+  Strangers,
+} from './endings.ts';
 import type { Seen } from './endings.ts';
 import { carryOut, launch } from './launches.ts';
 import { Memory, planning } from './planning.ts';
@@ -113,6 +122,7 @@ export class FleetKeeper {
     const at = pass.seen.now.toISOString();
     this.#fleet.notePlan({ ...planned, notes: [...notes, ...planned.notes], at, prices, stopped });
     for (const { run, because } of planned.pauses) await this.#fleet.pauseRun(log.store, run, because);
+    await noteReplaced(log, pass.living, pass.seen, planned.reasons);
     const needed = new Set(input.demands.map(({ pool }) => pool));
     for (const decision of planned.decisions)
       if (decision.to > decision.from) await this.#buy(log, pass, decision);

@@ -111,13 +111,13 @@ function medianBoot(all: readonly KnownInstance[], pool: string): number | undef
   return times[Math.floor(times.length / 2)];
 }
 
-/** One that has got a notice counts as leaving, so that its successor is bought at once. */
+/** One that has got a notice, or that the cloud expects to take back, counts as leaving, so that its successor is bought at once. */
 function instanceOf(
   { id, launch: { pool, place }, joined, ready, leaving }: KnownInstance,
   { present }: Seen,
 ): Instance {
   const entry = joined && present.get(joined.instance);
-  const leaves = leaving !== undefined || entry?.state === 'draining';
+  const leaves = leaving !== undefined || entry?.state === 'draining' || entry?.atRisk === true;
   return { id, pool, place, state: leaves ? 'draining' : ready === undefined ? 'booting' : 'ready' };
 }
 

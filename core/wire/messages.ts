@@ -111,6 +111,8 @@ export const presence = z.object({
   standsBy: z.literal(true).optional(),
   /** The components that it trains of a run that is divided; absent: all. */
   trains: z.array(z.string()).optional(),
+  /** The cloud expects to take its machine back. */
+  atRisk: z.literal(true).optional(),
   jobs: z.array(z.string()),
   /** Rollout jobs of which this worker has samples that it scores, or has scored, ahead of their reward job. */
   ahead: z.array(z.string()).optional(),

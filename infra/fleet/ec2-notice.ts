@@ -14,6 +14,8 @@ export interface Ec2NoticeOptions {
   /** The notice comes two minutes ahead, and EC2 asks clients not to poll more often than needed. */
   readonly pollMs?: number;
   readonly now?: () => number;
+  /** Called once when EC2 recommends to rebalance: an interruption is likely, often minutes before its notice. */
+  readonly onRebalance?: (() => void) | undefined;
   /** Receives a line when the service does not answer properly, once per reason. */
   readonly log?: (line: string) => void;
 }
@@ -22,6 +24,7 @@ export function ec2Notice({
   endpoint = linkLocal,
   pollMs = 2_000,
   now = Date.now,
+  onRebalance,
   log = () => {},
 }: Ec2NoticeOptions = {}): NoticeWatch {
   return (onNotice) => {
@@ -29,10 +32,15 @@ export function ec2Notice({
     let timer: NodeJS.Timeout | undefined;
     let ended = false;
     let trouble: string | undefined;
+    let tell = onRebalance;
     const look = async (): Promise<void> => {
       try {
         const text = await service.get('/latest/meta-data/spot/instance-action');
         const action = text === undefined ? undefined : instanceAction.parse(JSON.parse(text));
+        if (tell !== undefined && (await service.get('/latest/meta-data/events/recommendations/rebalance'))) {
+          tell();
+          tell = undefined;
+        }
         trouble = undefined;
         if (action !== undefined && !ended) {
           const { time } = action;

@@ -75,6 +75,19 @@ it('replaces an instance that gets a notice, before it is gone, and the run has 
   expect((await on.log().ended(first?.id ?? ''))?.ending).toMatch(/^(interrupted|lost)$/);
 });
 
+it('launches the successor of an instance that the cloud expects to take back, and then gives that back', async () => {
+  await on.apply({ min: 1, max: 1 });
+  await on.ready(1);
+  const [first] = on.living();
+  on.served.cloud.recommendRebalance(first?.id ?? '');
+  await on.until('it has left', async () => (await on.log().ended(first?.id ?? '')) !== undefined);
+  expect((await on.log().ended(first?.id ?? ''))?.because).toBe(
+    'the cloud expects to take it back, and its successor is ready',
+  );
+  expect(on.living()).toHaveLength(1);
+  await on.ready(1);
+});
+
 it('goes elsewhere when a zone is empty, and says so', async () => {
   const empty = { type: 'c7i.2xlarge', zone: 'us-east-1a', market: 'spot' } as const;
   await on.apply({ min: 0 });
