@@ -39,6 +39,7 @@ export class FleetKeeper {
   readonly #ports: ActivityPorts;
   readonly #strangers = new Strangers();
   readonly #memory = new Memory();
+  #last: Promise<unknown> = Promise.resolve();
   #prices: { readonly at: number; readonly asked: string; readonly spot: SpotPrices } | undefined;
 
   constructor(ports: ActivityPorts) {
@@ -49,23 +50,41 @@ export class FleetKeeper {
     return this.#ports.fleet;
   }
 
-  async tend({ store }: StoreRef): Promise<Tended> {
+  /** One pass at a time: an attempt of the activity that is late may still be at work. */
+  tend(ref: StoreRef): Promise<Tended> {
+    const pass = this.#last.then(
+      () => this.#pass(ref),
+      () => this.#pass(ref),
+    );
+    this.#last = pass;
+    return pass;
+  }
+
+  async #pass({ store }: StoreRef): Promise<Tended> {
     const log = this.#fleet.openFleet(await this.#ports.openStore(store));
+    log.refresh();
     const wanted = await log.wanted();
     if (wanted === undefined) return 'nothing';
-    await this.#answerLaunches(log);
+    const launches = await this.#answerLaunches(log);
     const seen = await this.#look(log, wanted.spec);
     await this.#keepBooks(log, wanted, seen);
-    await this.#decide(log, { wanted, seen, spot: await this.#spotPrices(wanted.spec), living: await living(log) });
+    const spot = await this.#spotPrices(wanted.spec);
+    await this.#decide(log, launches, { wanted, seen, spot, living: await living(log) });
     await endLeaving(this.#fleet, log, await living(log), seen);
     const left = await living(log);
     if (left.length === 0 && boughtPools(wanted.spec).length === 0) return 'nothing';
     return left.every(({ ready, leaving }) => ready !== undefined && leaving === undefined) ? 'still' : 'moving';
   }
 
-  async #answerLaunches(log: FleetLog): Promise<void> {
-    for (const pool of await log.launchedPools())
-      for (const launched of await log.launches(pool)) await carryOut(this.#fleet, log, launched, this.#ports.now());
+  /** Returns how many launches each pool has had: the plan knows what came of these, and of no later one. */
+  async #answerLaunches(log: FleetLog): Promise<Map<string, number>> {
+    const counts = new Map<string, number>();
+    for (const pool of await log.launchedPools()) {
+      const launches = [...(await log.launches(pool))];
+      counts.set(pool, launches.length);
+      for (const launched of launches) await carryOut(this.#fleet, log, launched, this.#ports.now());
+    }
+    return counts;
   }
 
   /** Asks the regions of today's pools, and those of instances that earlier pools have left. */
@@ -112,7 +131,7 @@ export class FleetKeeper {
   }
 
   /** Plans, notes the plan, and carries it out. */
-  async #decide(log: FleetLog, pass: Pass): Promise<void> {
+  async #decide(log: FleetLog, launches: Map<string, number>, pass: Pass): Promise<void> {
     const { input, notes, stopped } = await planning(this.#fleet, log, pass, this.#memory);
     const planned = plan(input);
     const prices = [...pass.spot].map(([key, usdPerHour]) => {
@@ -124,16 +143,26 @@ export class FleetKeeper {
     for (const { run, because } of planned.pauses) await this.#fleet.pauseRun(log.store, run, because);
     await noteReplaced(log, pass.living, pass.seen, planned.reasons);
     const needed = new Set(input.demands.map(({ pool }) => pool));
+    const contested = new Set<string>();
     for (const decision of planned.decisions)
-      if (decision.to > decision.from) await this.#buy(log, pass, decision);
-      else await this.#giveBack(log, pass, decision, needed.has(decision.pool));
+      if (decision.to <= decision.from) await this.#giveBack(log, pass, decision, needed.has(decision.pool));
+      else if (!contested.has(decision.pool) && !(await this.#buy(log, launches, pass, decision)))
+        contested.add(decision.pool);
   }
 
-  async #buy(log: FleetLog, { wanted, seen }: Pass, decision: Decision): Promise<void> {
+  /** False when another control process buys for this pool. */
+  async #buy(
+    log: FleetLog,
+    launches: Map<string, number>,
+    { wanted, seen }: Pass,
+    decision: Decision,
+  ): Promise<boolean> {
     const room = wanted.spec.max_instances - (await living(log)).length;
     const count = Math.min(decision.to - decision.from, room);
-    if (count <= 0) return;
-    await launch(this.#fleet, log, wanted.spec, { ...decision, to: decision.from + count }, seen.now);
+    if (count <= 0) return true;
+    const n = (launches.get(decision.pool) ?? 0) + 1;
+    launches.set(decision.pool, n);
+    return launch(this.#fleet, log, wanted.spec, { ...decision, n, to: decision.from + count }, seen.now);
   }
 
   /** `isNeeded`: runs need the pool, and may need more of it again soon. */

@@ -11,17 +11,19 @@ import type { CloudInstance, LaunchAnswer } from '../../core/ports/provider.ts';
 import type { FleetLog, KnownLaunch } from '../../infra/store/fleet-log.ts';
 import type { FleetPorts } from './ports.ts';
 
-/** Decides a launch and carries it out. Does nothing when another control process was faster: the next pass sees what it did. */
+/**
+ * Decides a launch and carries it out. `n`: follows the launches that the plan has seen; false when another control
+ * process has decided that one: it plans, too, and the next pass sees what it did.
+ */
 export async function launch(
   ports: FleetPorts,
   log: FleetLog,
   spec: FleetSpec,
-  { pool: name, place, from, to, because }: Decision,
+  { n, pool: name, place, from, to, because }: Decision & { readonly n: number },
   now: Date,
-): Promise<void> {
+): Promise<boolean> {
   const pool = spec.pools[name];
   if (pool === undefined || !isBought(pool)) throw new RangeError(`${name} is not a pool that is bought`);
-  const n = (await log.launches(name)).length + 1;
   const { roles } = pool;
   const { joinUntil, expires } = timesOf(pool, now);
   const words = await ports.prepareLaunch({
@@ -38,10 +40,11 @@ export async function launch(
     ...words,
     ...{ expires, machine: machineOf(pool) },
   };
-  if (!(await log.decideLaunch(record))) return;
+  if (!(await log.decideLaunch(record))) return false;
   ports.say(`${because}`);
   const decided = (await log.launches(name)).at(n - 1);
   if (decided !== undefined) await carryOut(ports, log, decided, now);
+  return true;
 }
 
 /** Asks the provider for a launch that has no answer. Throws RetryableError. */

@@ -1,4 +1,7 @@
-/** The records of a stack's fleet (core/fleet/records.ts). Entries never change, so each is read once. */
+/**
+ * The records of a stack's fleet (core/fleet/records.ts). Entries never change, so each is read once. What other processes have added is
+ * seen after `refresh`: a pass asks the store once, and plans with what it has seen.
+ */
 import type { z } from 'zod';
 import { RetryableError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports/store.ts';
@@ -56,12 +59,19 @@ export class FleetLog {
   /** Records of instances by key. */
   readonly #facts = new Map<string, unknown>();
   readonly #usage = new Map<string, UsageRecord['spans']>();
-  /** Instances that have ended. */
-  readonly #over = new Map<string, KnownInstance>();
+  readonly #instances = new Map<string, KnownInstance>();
+  /** Pools whose newest launch was looked for since `refresh`. */
+  readonly #looked = new Set<string>();
 
   constructor(store: Store, stack: string) {
     this.store = store;
     this.stack = stack;
+  }
+
+  /** From now on shows what others have written. */
+  refresh(): void {
+    this.#looked.clear();
+    for (const [id, { ended }] of this.#instances) if (ended === undefined) this.#instances.delete(id);
   }
 
   /** What people want; undefined before the first `petrel fleet apply`. */
@@ -95,6 +105,7 @@ export class FleetLog {
   async launches(pool: string): Promise<readonly KnownLaunch[]> {
     const known = this.#launches.get(pool) ?? [];
     this.#launches.set(pool, known);
+    if (this.#looked.has(pool)) return known;
     const newest = await newestOf(this.store, (n) => keys.launch(this.stack, pool, n), known.length);
     for (let n = 1; n <= newest; n++) {
       if (known[n - 1]?.answer !== undefined) continue;
@@ -102,6 +113,7 @@ export class FleetLog {
       const answer = await readRecord(this.store, keys.launchAnswer(this.stack, pool, n), launchAnswerRecord);
       known[n - 1] = { record, ...(answer && { answer: answer.record }) };
     }
+    this.#looked.add(pool);
     return known;
   }
 
@@ -112,12 +124,14 @@ export class FleetLog {
   /** False when another writer has decided this launch. */
   async decideLaunch(launch: Unstamped<LaunchRecord>): Promise<boolean> {
     const record: LaunchRecord = { format: recordFormat, ...launch };
+    this.#looked.delete(launch.pool);
     return this.#create(keys.launch(this.stack, launch.pool, launch.n), record, 'launch');
   }
 
   /** The first answer is valid: the same token gives the same instances. */
   async answerLaunch(answer: Unstamped<LaunchAnswerRecord>): Promise<void> {
     const record: LaunchAnswerRecord = { format: recordFormat, ...answer };
+    this.#looked.delete(answer.pool);
     await this.#create(keys.launchAnswer(this.stack, answer.pool, answer.n), record, 'answer');
   }
 
@@ -131,15 +145,14 @@ export class FleetLog {
     return Promise.all(found.map((one) => this.#known(one)));
   }
 
-  /** Nothing is added to an instance that has ended, so that is read once. */
   async #known(one: Pick<KnownInstance, 'id' | 'launch' | 'launchedAt'>): Promise<KnownInstance> {
-    const before = this.#over.get(one.id);
+    const before = this.#instances.get(one.id);
     if (before !== undefined) return before;
     // What comes last is read first, so that nothing that came before it is missed.
     const ended = await this.ended(one.id);
     const [joined, ready, leaving] = await Promise.all([this.joined(one.id), this.ready(one.id), this.leaving(one.id)]);
     const known = { ...one, joined, ready, leaving, ended };
-    if (ended !== undefined) this.#over.set(one.id, known);
+    this.#instances.set(one.id, known);
     return known;
   }
 
@@ -162,22 +175,23 @@ export class FleetLog {
   /** The valid record: the first one. */
   async noteJoined(record: Unstamped<JoinedRecord>): Promise<JoinedRecord> {
     const key = keys.instanceJoined(this.stack, record.id);
+    this.#instances.delete(record.id);
     await this.#create(key, { format: recordFormat, ...record }, 'joined');
     return (await needRecord(this.store, key, joinedRecord)).record;
   }
 
   async noteReady(record: Unstamped<ReadyRecord>): Promise<void> {
-    await this.#create(keys.instanceReady(this.stack, record.id), { format: recordFormat, ...record }, 'ready');
+    await this.#note(record.id, keys.instanceReady(this.stack, record.id), record, 'ready');
   }
 
   /** True when this call decided it. */
   noteLeaving(record: Unstamped<LeavingRecord>): Promise<boolean> {
-    return this.#create(keys.instanceLeaving(this.stack, record.id), { format: recordFormat, ...record }, 'leaving');
+    return this.#note(record.id, keys.instanceLeaving(this.stack, record.id), record, 'leaving');
   }
 
   /** True when this call decided it. */
   noteEnded(record: Unstamped<EndedRecord>): Promise<boolean> {
-    return this.#create(keys.instanceEnded(this.stack, record.id), { format: recordFormat, ...record }, 'ended');
+    return this.#note(record.id, keys.instanceEnded(this.stack, record.id), record, 'ended');
   }
 
   /** What machines did, by whoever noticed it. `day`: ISO date. */
@@ -201,6 +215,12 @@ export class FleetLog {
     const known = this.#facts.get(key) ?? (await readRecord(this.store, key, schema))?.record;
     if (known !== undefined) this.#facts.set(key, known);
     return known as z.infer<S> | undefined;
+  }
+
+  async #note(id: string, key: string, record: object, kind: string): Promise<boolean> {
+    const decided = await this.#create(key, { format: recordFormat, ...record }, kind);
+    this.#instances.delete(id);
+    return decided;
   }
 
   async #create(key: string, record: object, kind: string): Promise<boolean> {
