@@ -3,7 +3,8 @@ import { InvalidInputError } from '../../core/errors.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { Role } from '../../core/roles.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
-import { fleetTokens, joinedMachines } from '../../infra/stack/fleet-register.ts';
+import { openLive } from '../runs/live-source.ts';
+import { fleetTokens } from '../../infra/stack/fleet-register.ts';
 import { fleetStore, lastPlan } from '../../infra/stack/fleet-notes.ts';
 import { fleetReport } from './view.ts';
 
@@ -25,21 +26,30 @@ export async function admitToFleet(recipe: Recipe, home: string, now = new Date(
     .map(([key]) => `fleet.${key} has no effect: this stack has no fleet (petrel fleet apply)`);
 }
 
-/** Local pools, the stack's fleet, machines that have joined, and tokens with which others may. */
+/** Local pools, the stack's fleet, workers that are there, and tokens with which others may join. */
 async function requireRoles({ kind, fleet: { pools } }: Recipe, home: string): Promise<void> {
   if (!samplesResponses(kind)) return;
   const served = new Set<Role>(Object.values(pools).flatMap(({ roles }) => roles));
-  for (const { roles } of [...joinedMachines(home), ...fleetTokens(home)]) for (const role of roles) served.add(role);
   const missing = () => (['rollout', 'reward'] as const).filter((role) => !served.has(role));
-  if (missing().length > 0 && fleetStore(home) !== undefined) {
-    const { wanted } = await fleetReport({ home }, []);
-    for (const { roles } of Object.values(wanted.spec.pools)) for (const role of roles) served.add(role);
-  }
+  if (missing().length === 0) return;
+  const fleet = fleetStore(home) === undefined ? undefined : await fleetReport({ home }, []);
+  const ofFleet = Object.values(fleet?.wanted.spec.pools ?? {});
+  for (const { roles } of [...fleetTokens(home), ...ofFleet, ...(await presentWorkers(home))])
+    for (const role of roles) served.add(role);
   if (missing().length === 0) return;
   throw new InvalidInputError(
     `no pool has the role ${missing().join(', ')}: neither one of the recipe, nor the stack's fleet, nor a machine that may join`,
     { where: 'fleet.pools', hint: 'add it to the roles of a pool, or make a token: petrel fleet token --pool NAME' },
   );
+}
+
+async function presentWorkers(home: string): Promise<readonly { readonly roles: readonly Role[] }[]> {
+  const live = await openLive(home);
+  try {
+    return await live.workers();
+  } finally {
+    await live.close();
+  }
 }
 
 /** Iterations that a budget keeps back, each on one instance for the shortest time that is billed. */

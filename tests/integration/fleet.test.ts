@@ -130,11 +130,11 @@ it('gives an instance back that does not join in time', async () => {
 });
 
 it('pauses a run at a committed iteration before its budget is spent, and gives its instances back', async () => {
-  await on.apply({}, { waiting_usd_per_hour: 50 }); // so an iteration is dear
+  await on.apply({}, { waiting_usd_per_hour: 1e5 }); // so an iteration is dear
   const run = await loop.start({ fleet: { budget_usd: 0.01 }, trainer: { total_training_steps: 500 } });
   const { reason } = await loop.reaches(run, 'paused');
   expect(reason).toMatchObject({ code: 'BudgetSpent', where: 'fleet.budget_usd' });
-  expect(reason?.message).toMatch(/its budget has \$0\.0\d+ left, and 2 iterations at \$0\.\d+ are kept back/);
+  expect(reason?.message).toMatch(/its budget has \$0\.0\d+ left, and 2 iterations at \$\d+\.\d+ are kept back/);
   expect((await run.log.head())?.position).toBeGreaterThan(0);
   await on.empty();
 });
