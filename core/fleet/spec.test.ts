@@ -31,6 +31,11 @@ describe('fleet.yaml', () => {
 
   it.each<[string, object, RegExp]>([
     ['an unknown key', file({ maximum: 3 }), /pools\.samplers: .*"maximum"/],
+    [
+      'a key that is missing',
+      { pools: { samplers: { ...pool, max: undefined } } },
+      /pools\.samplers\.max: expected number, got nothing/,
+    ],
     ['an unknown provider', file({ provider: 'gcp' }), /pools\.samplers\.provider/],
     ['a role that no bought machine may have', file({ roles: ['trainer'] }), /pools\.samplers\.roles\.0/],
     ['a duration without a unit', file({ idle: '300' }), /pools\.samplers\.idle: expected a duration such as 90s/],

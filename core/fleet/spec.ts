@@ -88,14 +88,20 @@ export const boughtPools = ({ pools }: FleetSpec): [name: string, pool: BoughtPo
 /** `value`: what the file says. Throws InvalidInputError that names the key, also for bounds that contradict. */
 export function checkFleetSpec(value: unknown, where: string): FleetSpec {
   const parsed = fleetSpec.safeParse(value);
-  if (!parsed.success) throw invalid(where, parsed.error.issues[0]);
+  if (!parsed.success) throw invalid(where, parsed.error.issues);
   for (const [name, pool] of boughtPools(parsed.data)) checkBounds(pool, parsed.data, `${where}: pools.${name}`);
   return parsed.data;
 }
 
-function invalid(where: string, issue: z.core.$ZodIssue | undefined): InvalidInputError {
+/** A key that is written wrongly is missing, too: its own name says more. */
+function invalid(where: string, issues: readonly z.core.$ZodIssue[]): InvalidInputError {
+  const issue = issues.find(({ code }) => code === 'unrecognized_keys') ?? issues[0];
   const at = issue?.path.join('.') ?? '';
-  return new InvalidInputError(`${at === '' ? '' : `${at}: `}${issue?.message ?? 'not a fleet'}`, {
+  const message = (issue?.message ?? 'not a fleet')
+    .replace(/^Invalid input: /, '')
+    .replace(/, received undefined$/, ', got nothing')
+    .replace(/, received /, ', got ');
+  return new InvalidInputError(`${at === '' ? '' : `${at}: `}${message}`, {
     where,
     hint: 'docs/fleet-on-ec2.md shows a fleet.yaml with every key',
   });
