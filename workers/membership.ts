@@ -76,11 +76,29 @@ function ofSession(session: JoinedSession): Membership {
       nc.subscribe(renewSubject, { callback: () => void renew() });
       // once: a machine that leaves need not be told again
       nc.subscribe(leaveNowSubject(instance), { max: 1, callback: () => end(0, 'the fleet gives this machine back') });
+      if (session.lonelySeconds !== undefined)
+        void untilLonely(nc, session.lonelySeconds * 1_000).then(() => end(0, 'the stack cannot be reached'));
       void untilRefused(nc).then(() => end(rejoinCode, 'the stack refuses its credential'));
       const timer = setInterval(() => void renew(), renewMs);
       signal.addEventListener('abort', () => clearInterval(timer), { once: true });
     },
   };
+}
+
+/** Resolves when there has been no connection for so long. */
+async function untilLonely(nc: NatsConnection, ms: number): Promise<void> {
+  await new Promise<void>((resolve) => {
+    let timer: NodeJS.Timeout | undefined;
+    const watch = async () => {
+      for await (const { type } of nc.status()) {
+        if (type === 'reconnect') {
+          clearTimeout(timer);
+          timer = undefined;
+        } else if (type === 'disconnect') timer ??= setTimeout(resolve, ms);
+      }
+    };
+    void watch();
+  });
 }
 
 /** A server that is being replaced may refuse a valid credential once or twice. */

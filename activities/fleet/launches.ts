@@ -32,6 +32,7 @@ export async function launch(
     launch: n,
     store: log.store,
     region: pool.ec2.region,
+    lonelySeconds: secondsOf(pool.lonely),
     joinUntil,
     expires,
   });

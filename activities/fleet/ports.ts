@@ -29,6 +29,7 @@ export interface LaunchFacts {
   readonly launch: number;
   readonly store: Store;
   readonly region: string;
+  readonly lonelySeconds: number;
   /** ISO times: until when its machines may join, and when they end themselves. */
   readonly joinUntil: string;
   readonly expires: string;

@@ -73,7 +73,11 @@ async function prepare(home: string, file: JoinFile) {
       });
     const { nats, pool, roles, store } = file;
     const { instance, jwt, stackInstance, build } = welcome;
-    const session = { nats, credential: { key, jwt }, instance, pool, roles: [...roles], store, stackInstance, build };
+    const { lonelySeconds } = file;
+    const session = {
+      ...{ nats, credential: { key, jwt }, instance, pool, roles: [...roles], store, stackInstance, build },
+      ...(lonelySeconds !== undefined && { lonelySeconds }),
+    };
     return {
       program: join(place, 'dist/programs/worker.js'),
       addon: join(place, 'build/native/petrel.node'),

@@ -54,6 +54,8 @@ const bought = z.strictObject({
   boot: duration.default('90s'),
   /** An instance that has not joined after so long is given back. */
   join_within: duration.default('10m'),
+  /** An instance that cannot reach the stack for so long ends itself: nobody may be left who would end it. */
+  lonely: duration.default('10m'),
   /** An instance ends itself after so long. */
   lifetime: duration.default('12h'),
   ec2,

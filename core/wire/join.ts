@@ -33,6 +33,8 @@ export const joinFile = z.object({
   expires: z.string(),
   /** Of a machine that was bought: only the instances of this launch may join with it, each once. */
   nonce: z.string().optional(),
+  /** Of such a machine: it ends itself when it cannot reach the stack for so long. */
+  lonelySeconds: z.number().positive().optional(),
 });
 export type JoinFile = Readonly<z.infer<typeof joinFile>>;
 

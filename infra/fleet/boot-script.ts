@@ -32,6 +32,7 @@ export async function bootScript({ token, store, region, expires }: BootScriptFa
     region,
     ...(endpoint !== undefined && { endpoint }),
     untilSeconds: Math.floor(Date.parse(expires) / 1_000),
+    lonelySeconds: token.lonelySeconds ?? usualLonelySeconds,
   });
   const bytes = Buffer.byteLength(text);
   if (bytes <= maxUserDataBytes) return text;
@@ -40,16 +41,20 @@ export async function bootScript({ token, store, region, expires }: BootScriptFa
   });
 }
 
+const usualLonelySeconds = 600;
+
 interface ScriptFacts {
   readonly region: string;
   readonly endpoint?: string;
   readonly untilSeconds: number;
+  readonly lonelySeconds: number;
 }
 
-/** A machine that could not join for so long ends itself: nobody may be left who would end it. */
-const lonelySeconds = 600;
-
-const script = (boot: object, program: string, { region, endpoint, untilSeconds }: ScriptFacts) => `#!/bin/bash
+const script = (
+  boot: object,
+  program: string,
+  { region, endpoint, untilSeconds, lonelySeconds }: ScriptFacts,
+) => `#!/bin/bash
 export HOME="\${HOME:-/root}" AWS_REGION=${region}${endpoint === undefined ? '' : ` AWS_ENDPOINT_URL_S3=${endpoint}`}
 export PETREL_HOME="$HOME/petrel"
 umask 077

@@ -15,6 +15,7 @@ export interface TokenOptions extends Pick<JoinFile, 'pool' | 'roles' | 'store' 
   /** Of a launch: default is a random id. */
   readonly id?: string | undefined;
   readonly nonce?: string | undefined;
+  readonly lonelySeconds?: number | undefined;
 }
 
 export async function newJoinFile({ account, expiresAt, ...of }: TokenOptions): Promise<JoinFile> {

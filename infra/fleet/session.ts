@@ -15,6 +15,8 @@ const session = z.object({
   store: z.string(),
   stackInstance: z.string(),
   build: z.string(),
+  /** Of a bought machine (core/wire/join.ts). */
+  lonelySeconds: z.number().positive().optional(),
 });
 export type JoinedSession = Readonly<z.infer<typeof session>>;
 

@@ -16,7 +16,7 @@ import { useTestCredentials } from '../cloud/use.ts';
 import { Injector } from '../inject.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 
-const trainers: readonly WorkerPool[] = [{ name: 'train', count: 1, roles: ['trainer'], threads: 1 }];
+export const trainers: readonly WorkerPool[] = [{ name: 'train', count: 1, roles: ['trainer'], threads: 1 }];
 const patience = { everyMs: 100, timeoutMs: 120_000 };
 
 export class FleetBed {

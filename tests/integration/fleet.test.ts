@@ -12,7 +12,8 @@ import { resultRecord } from '../../core/records/schema.ts';
 import { poll } from '../../infra/poll.ts';
 import { historiesOf } from '../../infra/store/fleet-histories.ts';
 import { needRecord } from '../../infra/store/records.ts';
-import { FleetBed } from '../fleet/bed.ts';
+import { stopStack } from '../../infra/stack/index.ts';
+import { FleetBed, trainers } from '../fleet/bed.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 
 const on = new FleetBed();
@@ -172,6 +173,18 @@ it('stops a pool that the cloud refuses, and says why', async () => {
   await fleet('scale', 'samplers', '1');
   await on.ready(1);
   expect((await fleet('rm', 'samplers')).out).toContain('removed samplers');
+  await on.empty();
+});
+
+it('lets instances end themselves when the stack is gone, and knows it afterwards', async () => {
+  await on.apply({ lonely: '4s' });
+  await fleet('scale', 'samplers', '1');
+  await on.ready(1);
+  await stopStack(loop.home);
+  await poll(() => on.living().length === 0, bounded);
+  expect(on.served.cloud.bills().at(-1)).toMatchObject({ reason: 'Client.InstanceInitiatedShutdown' });
+  await on.petrel('fleet', 'scale', 'samplers', '0');
+  await loop.up(trainers);
   await on.empty();
 });
 

@@ -86,9 +86,9 @@ export class ControlFleet {
     return {
       provider,
       openFleet: (store) => this.open(store),
-      prepareLaunch: async ({ pool, roles, launch, store, joinUntil, expires, region }) => {
+      prepareLaunch: async ({ pool, roles, launch, store, joinUntil, expires, region, lonelySeconds }) => {
         const nonce = randomBytes(16).toString('hex');
-        const token = await this.#token({ pool, roles: [...roles], launch, nonce, store, joinUntil });
+        const token = await this.#token({ pool, roles: [...roles], launch, nonce, store, joinUntil, lonelySeconds });
         const userData = await bootScript({ token, store, region, expires });
         return { nonce, userData, token: digestOf({ store: store.place, stack: this.#place.stack, pool, launch }) };
       },
@@ -118,9 +118,10 @@ export class ControlFleet {
     readonly nonce: string;
     readonly store: Store;
     readonly joinUntil: string;
+    readonly lonelySeconds: number;
   }) {
     const { home, stack } = this.#place;
-    const { pool, roles, launch, nonce, store, joinUntil } = of;
+    const { pool, roles, launch, nonce, store, joinUntil, lonelySeconds } = of;
     const account = readEndpoints(home)?.nats?.authority.workers;
     const { url, ca } = readStack(home)?.nats ?? {};
     if (account === undefined || url === undefined || ca === undefined)
@@ -136,6 +137,7 @@ export class ControlFleet {
       account,
       id,
       nonce,
+      lonelySeconds,
       pool,
       roles,
       stack,
