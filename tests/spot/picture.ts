@@ -12,6 +12,7 @@ export function picture({ moments, rewards, seconds }: Played, name: string): st
   const rewardY = (value: number) => panels.reward.top + panels.reward.height * (1 - (value - low) / (high - low));
   const bottom = panels.reward.top + panels.reward.height;
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size.width} ${bottom + 32}" font-family="sans-serif" font-size="11">
+<title>Machines, losses and reward of a run with the trace ${escaped(name)}</title>
 <rect width="100%" height="100%" fill="white"/>
 <text x="${size.left}" y="16" font-size="13">A run on spot machines: ${escaped(name)}</text>
 ${axis(panels.workers, `machines`, `0`, String(most))}
