@@ -94,6 +94,7 @@ const anyInput: fc.Arbitrary<PlanInput> = fc
         of: fc.nat(1),
         rolloutSeconds: fc.oneof(fc.constant(0), fc.double({ min: 1, max: 5_000, noNaN: true })),
         otherSeconds: fc.double({ min: 0, max: 600, noNaN: true }),
+        own: fc.nat(4),
         waitingUsdPerHour: fc.double({ min: 0, max: 20, noNaN: true }),
         priority: fc.double({ min: 0.1, max: 10, noNaN: true }),
         budgetUsd: fc.option(fc.double({ min: 0, max: 100, noNaN: true }), { nil: undefined }),
