@@ -255,6 +255,7 @@ export class InProcessLoop {
         pauseRun: notHere,
         tellToLeave: notHere,
         notePlan: notHere,
+        noteTrouble: notHere,
         say: notHere,
       },
       say: () => {},

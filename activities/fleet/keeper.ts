@@ -2,6 +2,7 @@
  * Keeps the fleet of a stack, pass by pass: what is there, what the runs need, what is to be bought and given back. A pass has no
  * memory that matters besides the store, so it may end at any point, and the next one goes on.
  */
+import { errorToJson } from '../../core/errors.ts';
 import { leastBilledSeconds } from '../../core/fleet/cost.ts';
 import { plan } from '../../core/fleet/plan.ts';
 import type { FleetRecord } from '../../core/fleet/records.ts';
@@ -52,12 +53,13 @@ export class FleetKeeper {
 
   /** One pass at a time: an attempt of the activity that is late may still be at work. */
   tend(ref: StoreRef): Promise<Tended> {
-    const pass = this.#last.then(
-      () => this.#pass(ref),
-      () => this.#pass(ref),
-    );
+    const pass = this.#last.catch(() => undefined).then(() => this.#pass(ref));
     this.#last = pass;
-    return pass;
+    // The workflow tries again; meanwhile people see why nothing happens.
+    return pass.catch((error: unknown) => {
+      this.#fleet.noteTrouble(errorToJson(error).message);
+      throw error;
+    });
   }
 
   async #pass({ store }: StoreRef): Promise<Tended> {

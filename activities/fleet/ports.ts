@@ -19,6 +19,8 @@ export interface FleetPorts {
   readonly tellToLeave: (instance: string) => void;
   /** For `petrel fleet explain` and `petrel status`. */
   readonly notePlan: (plan: NotedPlan) => void;
+  /** The same when a pass has failed. */
+  readonly noteTrouble: (because: string) => void;
   /** A line in the log of the control process and in those of the runs that are driven. */
   readonly say: (text: string) => void;
 }

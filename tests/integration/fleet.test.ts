@@ -140,6 +140,22 @@ it('pauses a run at a committed iteration before its budget is spent, and gives 
   await on.empty();
 });
 
+it('says why nothing happens while the cloud does not answer, and goes on when it does', async () => {
+  await on.apply();
+  on.served.cloud.faults.order({
+    action: 'DescribeInstances',
+    code: 'InternalError',
+    message: 'no answer today',
+    times: 3,
+  });
+  await fleet('scale', 'samplers', '1');
+  await on.until('it says so', async () => (await explained()).notes.some((note) => note.includes('no answer today')));
+  await on.ready(1);
+  expect((await explained()).notes).toEqual([]);
+  await fleet('scale', 'samplers', '0');
+  await on.empty();
+});
+
 it('refuses a run that no pool can serve, and takes one whose rollouts only the fleet can make', async () => {
   await on.apply({ roles: ['reward'] });
   const words = [

@@ -18,7 +18,7 @@ import { bootScript } from '../../infra/fleet/boot-script.ts';
 import { newJoinFile } from '../../infra/fleet/join-file.ts';
 import type { BoughtMachine } from '../../infra/nats/join-office.ts';
 import { drivenRuns } from '../../infra/stack/driven-runs.ts';
-import { fleetStore, notePlan } from '../../infra/stack/fleet-notes.ts';
+import { fleetStore, lastPlan, notePlan } from '../../infra/stack/fleet-notes.ts';
 import { instanceName } from '../../infra/stack/identity.ts';
 import { readStack } from '../../infra/stack/index.ts';
 import { readEndpoints } from '../../infra/stack/state.ts';
@@ -104,6 +104,10 @@ export class ControlFleet {
       },
       tellToLeave: (instance) => nc.publish(leaveNowSubject(instance), JSON.stringify({ v: wireVersion })),
       notePlan: (plan) => notePlan(home, plan),
+      noteTrouble: (because) => {
+        const before = lastPlan(home) ?? { decisions: [], reasons: [], pauses: [], prices: [], stopped: [] };
+        notePlan(home, { ...before, at: new Date().toISOString(), notes: [`the last pass has failed: ${because}`] });
+      },
       say: (text) => {
         log(`fleet: ${text}`);
         for (const { runId } of drivenRuns(home)) say(runId, `fleet: ${text}`);
