@@ -25,7 +25,8 @@ afterAll(() => on.remove());
 
 const fleet = (...words: string[]) => on.petrel('fleet', ...words);
 const list = async (): Promise<FleetList> => (await fleet('ls', '--json')).json();
-const explained = async (): Promise<NotedPlan> => (await fleet('explain', '--json')).json();
+/** null before the first pass. */
+const explained = async (): Promise<NotedPlan | null> => (await fleet('explain', '--json')).json();
 
 async function writersOf({ runId }: StartedRun): Promise<readonly string[]> {
   const writers = new Set<string>();
@@ -149,8 +150,11 @@ it('says why nothing happens while the cloud does not answer, and goes on when i
     times: 3,
   });
   await fleet('scale', 'samplers', '1');
-  await on.until('it says so', async () => (await explained()).notes.some((note) => note.includes('no answer today')));
-  await on.until('it goes on', async () => (await explained()).notes.length === 0);
+  await on.until(
+    'it says so',
+    async () => (await explained())?.notes.some((note) => note.includes('no answer today')) ?? false,
+  );
+  await on.until('it goes on', async () => (await explained())?.notes.length === 0);
   await on.ready(1);
   await fleet('scale', 'samplers', '0');
   await on.empty();
@@ -183,8 +187,8 @@ it('stops a pool that the cloud refuses, and says why', async () => {
   await on.apply();
   on.served.cloud.faults.order({ action: 'RunInstances', code: 'InvalidParameterValue', message: 'no such disk' });
   await fleet('scale', 'samplers', '1');
-  await on.until('it has stopped', async () => (await explained()).stopped.length > 0);
-  expect((await explained()).stopped).toEqual([{ pool: 'samplers', because: 'InvalidParameterValue: no such disk' }]);
+  await on.until('it has stopped', async () => ((await explained())?.stopped ?? []).length > 0);
+  expect((await explained())?.stopped).toEqual([{ pool: 'samplers', because: 'InvalidParameterValue: no such disk' }]);
   await on.apply(); // changed settings are tried again
   await fleet('scale', 'samplers', '1');
   await on.ready(1);
