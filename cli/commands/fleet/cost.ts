@@ -1,4 +1,5 @@
 /** `petrel cost [RUN]`. */
+import { findRun } from '../../../api/runs/find.ts';
 import { costReport } from '../../../api/fleet/view.ts';
 import { uses } from '../../../core/fleet/cost.ts';
 import type { Charge, Use } from '../../../core/fleet/cost.ts';
@@ -17,7 +18,10 @@ interface Row {
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
   const { charges, missing } = await costReport(context);
-  const [only] = input.words;
+  const [word] = input.words;
+  // A run that was deleted is still in the bill, by its id.
+  const isBilled = word === undefined || charges.some(({ run: of }) => of === word);
+  const only = isBilled ? word : (await findRun(word, context)).runId;
   const by = (textOption(input, 'by') ?? 'run') as Column;
   const counted = charges.filter((charge) => only === undefined || charge.run === only);
   const rows = rowsBy(counted, by);
@@ -40,7 +44,8 @@ export async function run(input: CommandInput, context: CommandContext): Promise
       widthFor(context.printer.stdout),
     );
     const total = `$${(microUsd / 1e6).toFixed(4)}, without ${missing.join(', ')}`;
-    return rows.length === 0 ? 'no instance has been bought' : `${table}\n\n${total}`;
+    if (rows.length > 0) return `${table}\n\n${total}`;
+    return only === undefined ? 'no instance has been bought' : `no bought instance has worked for ${only}`;
   });
   return undefined;
 }
