@@ -314,11 +314,11 @@ while True: time.sleep(1)`;
     });
 
     it('that computes without end is ended for its processor time', async () => {
-      const result = await run('while True: pass', { cpuMs: 500 });
+      const result = await run('while True: pass', { cpuMs: 500, wallMs: 12_000 });
       expect(result.end).toEqual({ type: 'limit', limit: 'cpu' });
       expect(result.cpuSeconds).toBeGreaterThan(0.4);
       // Two processes have the limit together.
-      const two = await run('import os\nos.fork()\nwhile True: pass', { cpuMs: 600 });
+      const two = await run('import os\nos.fork()\nwhile True: pass', { cpuMs: 600, wallMs: 12_000 });
       expect(two.end).toEqual({ type: 'limit', limit: 'cpu' });
     });
 
