@@ -36,6 +36,7 @@ const recomputeBy = (run: ActivityPorts['dispatcher']['run']) =>
       run,
       settle: () => Promise.reject(new Error('not here')),
       releaseLease: () => {},
+      endTurn: () => {},
       cancelJobs: async () => {},
       runResumed: () => {},
     },

@@ -333,6 +333,8 @@ const OPERATIONAL: readonly Row[] = [
     'down',
     'Time of a stage per token: gen per response token; adv, ref and update_actor per prompt and response token.',
   ],
+  ['perf/state_loads', '', 'down', 'How often the trainer loaded the state for this iteration: after a loss, or for a turn (trainer.share).'],
+  ['perf/replayed_iterations', 'iterations', 'down', 'Earlier iterations that the trainer computed again for this one.'],
   ['perf/total_num_tokens', 'tokens', 'none', 'Prompt and response tokens of the iteration.'],
   ['perf/time_per_step', 's', 'down', 'The same as timing_s/step.'],
   ['perf/throughput', 'tokens/s', 'up', 'Value of perf/total_num_tokens divided by timing_s/step.'],

@@ -233,6 +233,7 @@ export class InProcessLoop {
         run: (request) => this.#run(request),
         settle: notHere,
         releaseLease: notHere,
+        endTurn: notHere,
         cancelJobs: notHere,
         runResumed: () => {},
       },

@@ -35,6 +35,7 @@ async function endedRun(worker: (request: JobRequest<'checkpoint'>, restore: () 
       },
       settle: () => Promise.reject(new Error('no job of parts')),
       releaseLease: () => {},
+      endTurn: () => {},
       cancelJobs: async () => {},
       runResumed: () => {},
     },

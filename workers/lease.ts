@@ -1,7 +1,7 @@
 /**
  * The lease of a trainer. A trainer works for one run at a time, because loading a run's state takes long. The run
- * keeps the trainer until it pauses or ends, however long its rollouts and scorers take. Other runs wait in the order
- * of their first request, with the state `queued`.
+ * keeps the trainer until it pauses, ends or ends its turn (activities/turns.ts), however long its rollouts and scorers
+ * take. Other runs wait in the order of their first request, with the state `queued`.
  *
  * A standby follows a run that another trainer leads. It leads from the first job on that a leader would do, and it gives
  * way to a run that waits for a trainer.
@@ -19,7 +19,7 @@ export interface Leaseholder {
 }
 
 export interface LeasePorts {
-  /** The lease was taken or released: other workers must learn it at once. */
+  /** The lease was taken or released, or another run waits for it: others must learn it at once. */
   readonly changed: () => void;
   /** The run released the trainer, so its state need not stay in memory. */
   readonly freed: (runId: string) => void;
@@ -74,6 +74,11 @@ export class TrainerLease {
     return this.#standsBy;
   }
 
+  /** Does another run wait for the trainer? */
+  get isWanted(): boolean {
+    return this.#firstWaiting() !== undefined;
+  }
+
   /** Is the trainer leased to the run, as its leader or as its standby, for these components? Absent: for all. */
   has({ runId, components, standby }: Omit<Leaseholder, 'store'>): boolean {
     return (
@@ -92,7 +97,7 @@ export class TrainerLease {
   /** Why a job of this run must wait; undefined when it may start. A standby waits in no order: every other run comes first. */
   refuse({ runId, standby }: Pick<Leaseholder, 'runId' | 'standby'>): string | undefined {
     if (this.#holder?.runId === runId) return undefined;
-    const wait = () => standby === true || this.#waiting.set(runId, this.#nowMs());
+    const wait = () => standby === true || this.#wait(runId);
     if (this.#standsBy && standby !== true && this.#holder !== undefined) this.release(this.#holder.runId);
     if (this.#holder !== undefined) {
       this.#askIfActive(this.#holder);
@@ -163,6 +168,12 @@ export class TrainerLease {
       this.#ports.partFreed(runId, own);
     }
     this.#ports.changed();
+  }
+
+  #wait(runId: string): void {
+    const isFirst = !this.isWanted;
+    this.#waiting.set(runId, this.#nowMs());
+    if (isFirst) this.#ports.changed();
   }
 
   #firstWaiting(): string | undefined {

@@ -527,6 +527,7 @@ export class Worker {
         if (error !== null) return;
         const message = readMessage(raw, leaseRelease);
         if (message === undefined) return;
+        if (message.turn === true) return this.#lease.release(message.runId);
         this.#engine?.abandon(message.runId);
         this.#reward.ahead.drop(message.runId);
         if (message.cancelled === true) this.#cancel(message.runId);
@@ -616,7 +617,7 @@ export class Worker {
 
   #presence(): Presence {
     const { roles, threads } = this.#options;
-    const { runId: lease, components, standsBy } = this.#lease;
+    const { runId: lease, components, standsBy, isWanted } = this.#lease;
     const { lacks } = this.#fitness;
     const ahead = this.#reward.ahead.jobs;
     const lastError = lacks[0]?.error ?? this.#lastError;
@@ -635,6 +636,7 @@ export class Worker {
       ...(this.#engine === undefined ? {} : { computes: [...computesOf(this.#engine.facts)] }),
       ...(lease === undefined ? {} : { lease }),
       ...(components === undefined ? {} : { trains: [...components] }),
+      ...(isWanted && { wanted: isWanted }),
       ...(standsBy && { standsBy }),
       ...(this.#atRisk && { atRisk: true as const }),
       jobs: [...this.#jobs],

@@ -35,6 +35,12 @@ export class WeightsPublisher {
     this.#published.set(runId, head.weightsDigest);
   }
 
+  /** Publishes the weights while the run has its trainer, so that its rollouts need none. */
+  async beforeTurnEnds(context: RunContext, head: Head, signal: AbortSignal): Promise<void> {
+    await this.publish(context, head, signal);
+    this.#published.set(context.log.runId, head.weightsDigest);
+  }
+
   /** Any trainer of the run can publish its weights. With `again`, an existing publication is replaced. */
   async publish(context: RunContext, head: Head, signal: AbortSignal, again = false): Promise<void> {
     const request = publication(this.#ports, context, head);

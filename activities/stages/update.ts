@@ -21,6 +21,7 @@ import type { At } from '../sampling/rollouts.ts';
 import { withBatch } from './batch.ts';
 import { checkpoint } from './checkpoint.ts';
 import { headOf } from './head-of.ts';
+import { endTurnIfWanted } from '../turns.ts';
 import type { StageServices } from './services.ts';
 
 export interface UpdateSummary {
@@ -38,12 +39,15 @@ export async function update(services: StageServices, ref: RunRef): Promise<Upda
   const { context, head } = await headOf(contexts, ref, true);
   const maxBadSteps = context.recipe.trainer.max_bad_steps;
   const { pending } = head;
-  const saved = (position: number) => saveIfDivided(services, { ...ref, position }, context, head, position);
+  const finish = async (position: number) => {
+    await saveIfDivided(services, { ...ref, position }, context, head, position);
+    await endTurnIfWanted(services, { ...ref, position });
+  };
   if (pending === undefined) {
     // An earlier attempt of this activity committed it, and may have died before it returned.
     if (head.counters.badSteps >= maxBadSteps)
       throw badStepsPause(ref.runId, head.counters.badSteps, 'see the update record');
-    await saved(head.position);
+    await finish(head.position);
     return summary(head.position, context);
   }
   const iteration = head.position + 1;
@@ -63,7 +67,7 @@ export async function update(services: StageServices, ref: RunRef): Promise<Upda
   sayIteration(ports, decided.record, pending.record);
   if (decided.record.outcome === 'skipped' && output.after.badSteps >= maxBadSteps)
     throw badStepsPause(ref.runId, output.after.badSteps, output.reason);
-  await saved(iteration);
+  await finish(iteration);
   return summary(iteration, context);
 }
 

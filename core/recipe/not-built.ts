@@ -56,6 +56,12 @@ const NOT_BUILT: readonly NotBuilt[] = [
     asked: (r) => r.trainer.standby > 0 && (r.deterministic === false || r.critic.own_trainer),
     today: '0 with deterministic: false or critic.own_trainer',
   },
+  {
+    path: 'trainer.share',
+    asked: (r) => r.trainer.share === 'turns' && r.trainer.standby > 0,
+    today: 'queue with trainer.standby: 1',
+    because: 'a standby already gives way to a run that waits, and would be lost with each turn',
+  },
   { path: 'rollout.name', asked: (r) => r.rollout.name !== 'native', today: 'native' },
   { path: 'rollout.mode', asked: (r) => r.rollout.mode !== 'sync', today: 'sync' },
   { path: 'rollout.multi_turn.enable', asked: (r) => r.rollout.multi_turn.enable, today: 'false' },

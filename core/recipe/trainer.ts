@@ -72,6 +72,15 @@ export const trainerSection = section('How long to train, how often to save and 
     unit: 'trainers',
     change: 'free',
   }),
+  share: key(z.enum(['queue', 'turns']), 'queue', {
+    doc: 'What a run does when another one waits for its trainer. queue: it keeps the trainer until it pauses or ends. turns: it saves its state and gives the trainer up between iterations.',
+    change: 'free',
+  }),
+  turn_iterations: key(count, 1, {
+    doc: 'With share: turns, the trainer is given up only after iterations that this number divides. More iterations: fewer states saved and loaded.',
+    unit: 'iterations',
+    change: 'free',
+  }),
   critic_warmup: key(countOrZero, 0, {
     doc: 'The policy is trained from this iteration on; the ones before it train only the critic. 0 and 1: from the first.',
     unit: 'iterations',

@@ -107,6 +107,8 @@ export const presence = z.object({
   computes: z.array(z.enum(['fp32', 'bf16'])).optional(),
   /** The run to which this trainer is leased. */
   lease: z.string().optional(),
+  /** Another run waits for this trainer. */
+  wanted: z.literal(true).optional(),
   /** It follows that run as a standby, and another trainer leads. Absent: it leads. */
   standsBy: z.literal(true).optional(),
   /** The components that it trains of a run that is divided; absent: all. */
@@ -145,7 +147,13 @@ export const logNote = logLine.omit({ source: true });
  * Control → workers: the run has paused or ended. It needs no trainer, and no process waits for its samples.
  * `cancelled`: its other jobs end at once too.
  */
-export const leaseRelease = z.object({ v: version, runId: z.string(), cancelled: z.boolean().optional() });
+export const leaseRelease = z.object({
+  v: version,
+  runId: z.string(),
+  cancelled: z.boolean().optional(),
+  /** The run goes on and asks for a trainer again: only its turn has ended. */
+  turn: z.literal(true).optional(),
+});
 
 /** Control → workers: this process of a worker is gone. Its presence would expire only later. */
 export const workerGone = z.object({

@@ -262,6 +262,11 @@ export class Dispatcher {
     this.#nc.publish(leaseSubject, JSON.stringify({ v: wireVersion, runId }));
   }
 
+  /** The run goes on, and a run that waits gets its trainer first. When the message is lost, it keeps the trainer for another turn. */
+  endTurn(runId: string): void {
+    this.#nc.publish(leaseSubject, JSON.stringify({ v: wireVersion, runId, turn: true }));
+  }
+
   /**
    * The run was cancelled: its jobs end now, whether they are queued, claimed or running. No job of the run starts until
    * `runResumed`.

@@ -583,6 +583,7 @@ export class EngineHost {
       say: context.say,
       signal: context.signal,
       tick: (note, done, total) => context.progress(done, total, note),
+      count: context.count,
     };
   }
 }

@@ -39,7 +39,13 @@ export interface RecoverPorts {
   /** Runs losses of the user's own. */
   readonly ownLoss?: OwnLoss;
   readonly tick: (note: string, done: number, total: number) => void;
+  /** Records what a restored state has cost. */
+  readonly count?: (name: string, value: number) => void;
 }
+
+/** Metrics of an iteration: how often its trainer loaded the state, and how many iterations it computed again. */
+const stateLoads = 'perf/state_loads';
+const replayedIterations = 'perf/replayed_iterations';
 
 const callOf = ({ tick, signal }: Pick<RecoverPorts, 'tick' | 'signal'>, note: string): Call => ({
   tick: () => tick(note, 0, 0),
@@ -67,7 +73,10 @@ export async function loadBase(
  */
 export async function restoreTo(state: RunState, target: Digest, position: number, ports: RecoverPorts): Promise<void> {
   if (state.tag?.stateDigest === target) return;
-  const from = (await positionOf(state, position, ports.log)) ?? (await loadNewest(state, position, ports));
+  const inMemory = await positionOf(state, position, ports.log);
+  const from = inMemory ?? (await loadNewest(state, position, ports));
+  ports.count?.(stateLoads, inMemory === undefined ? 1 : 0);
+  ports.count?.(replayedIterations, position - from);
   for (let k = from + 1; k <= position; k++) {
     const other = await replay(state, k, ports);
     if (other === undefined) continue;
