@@ -40,7 +40,10 @@ export interface ActivityPorts {
   readonly putBlob: typeof putBlob;
   readonly getJsonBlob: typeof getJsonBlob;
   readonly putJsonBlob: typeof putJsonBlob;
-  readonly dispatcher: Pick<Dispatcher, 'run' | 'settle' | 'releaseLease' | 'endTurn' | 'cancelJobs' | 'runResumed'>;
+  readonly dispatcher: Pick<
+    Dispatcher,
+    'run' | 'settle' | 'releaseLease' | 'isWanted' | 'untilWanted' | 'endTurn' | 'cancelJobs' | 'runResumed'
+  >;
   readonly jobIdOf: typeof jobIdOf;
   readonly listWorkers: () => Promise<Presence[]>;
   readonly schedules: SchedulePorts;

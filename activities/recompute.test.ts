@@ -36,6 +36,8 @@ const recomputeBy = (run: ActivityPorts['dispatcher']['run']) =>
       run,
       settle: () => Promise.reject(new Error('not here')),
       releaseLease: () => {},
+      isWanted: () => false,
+      untilWanted: async () => false,
       endTurn: () => {},
       cancelJobs: async () => {},
       runResumed: () => {},

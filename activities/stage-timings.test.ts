@@ -41,6 +41,8 @@ describe('the timings of an iteration', () => {
     expect(updateTimings(batch({}), { 'timing_s/update': 3, 'timing_s/update_actor': 2.4 }, at(12))).toEqual({
       'timing_s/update': 3,
       'timing_s/update_actor': 2.4,
+      'perf/state_loads': 0,
+      'perf/replayed_iterations': 0,
       'timing_s/step': 12,
       'timing_per_token_ms/gen': (1000 * 5) / 300,
       'timing_per_token_ms/adv': 1.25,
@@ -53,8 +55,18 @@ describe('the timings of an iteration', () => {
   });
 
   it('are missing for a batch of an older petrel or another term, whose time is unknown', () => {
-    expect(updateTimings(batch({ timings: { 'timing_s/rollout': 8 } }), {}, at(12))).toEqual({});
-    expect(updateTimings(batch({ adopted: { term: 1, record: 'a' } }), {}, at(12))).toEqual({});
+    const none = { 'perf/state_loads': 0, 'perf/replayed_iterations': 0 };
+    expect(updateTimings(batch({ timings: { 'timing_s/rollout': 8 } }), {}, at(12))).toEqual(none);
+    expect(updateTimings(batch({ adopted: { term: 1, record: 'a' } }), {}, at(12))).toEqual(none);
+  });
+
+  it('count the loads and replays of all jobs of the iteration', () => {
+    const made = { ...timings, 'perf/state_loads': 1, 'perf/replayed_iterations': 2 };
+    const counted = { 'perf/state_loads': 1, 'perf/replayed_iterations': 3 };
+    expect(updateTimings(batch({ timings: made }), counted, at(12))).toMatchObject({
+      'perf/state_loads': 2,
+      'perf/replayed_iterations': 5,
+    });
   });
 });
 

@@ -1,4 +1,5 @@
 /** The times and speeds in the records of an iteration. They are measured, so two runs never have the same. */
+import { restoreMetrics } from '../core/metrics.ts';
 import type { BatchRecord, ResultRecord } from '../core/records/schema.ts';
 import { throughputMetrics, timingPerToken } from '../core/timing-metrics.ts';
 import type { JobResult } from '../infra/nats/wait-session.ts';
@@ -26,7 +27,13 @@ export function batchTimings(
 /** `now`: when the update is committed, in ms. */
 export function updateTimings(batch: BatchRecord, update: ResultRecord['timings'], now: number): Timings {
   const own = addTimings(update);
-  return { ...own, ...speed(batch, own, now) };
+  return { ...own, ...restores(batch, own), ...speed(batch, own, now) };
+}
+
+/** What restored states have cost: the sum of all jobs of the iteration. */
+function restores({ adopted, timings }: BatchRecord, update: Timings): Timings {
+  const made = adopted === undefined ? timings : {};
+  return Object.fromEntries(restoreMetrics.map((name) => [name, Number(made[name] ?? 0) + Number(update[name] ?? 0)]));
 }
 
 /** Empty for a batch of another term or an older petrel, because its time is unknown. */

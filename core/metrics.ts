@@ -18,6 +18,9 @@ export interface MetricInfo {
   readonly doc: string;
 }
 
+/** How often the trainer of an iteration loaded the state, and how many iterations it computed again. */
+export const restoreMetrics = ['perf/state_loads', 'perf/replayed_iterations'] as const;
+
 type Row = readonly [name: string, unit: string, direction: MetricInfo['direction'], doc: string];
 
 const REPRODUCIBLE: readonly Row[] = [
@@ -333,8 +336,18 @@ const OPERATIONAL: readonly Row[] = [
     'down',
     'Time of a stage per token: gen per response token; adv, ref and update_actor per prompt and response token.',
   ],
-  ['perf/state_loads', '', 'down', 'How often the trainer loaded the state for this iteration: after a loss, or for a turn (trainer.share).'],
-  ['perf/replayed_iterations', 'iterations', 'down', 'Earlier iterations that the trainer computed again for this one.'],
+  [
+    'perf/state_loads',
+    '',
+    'down',
+    'How often the trainer loaded the state for this iteration: after a loss, or for a turn (trainer.share).',
+  ],
+  [
+    'perf/replayed_iterations',
+    'iterations',
+    'down',
+    'Earlier iterations that the trainer computed again for this one.',
+  ],
   ['perf/total_num_tokens', 'tokens', 'none', 'Prompt and response tokens of the iteration.'],
   ['perf/time_per_step', 's', 'down', 'The same as timing_s/step.'],
   ['perf/throughput', 'tokens/s', 'up', 'Value of perf/total_num_tokens divided by timing_s/step.'],

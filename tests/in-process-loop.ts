@@ -233,6 +233,8 @@ export class InProcessLoop {
         run: (request) => this.#run(request),
         settle: notHere,
         releaseLease: notHere,
+        isWanted: () => false,
+        untilWanted: async () => false,
         endTurn: notHere,
         cancelJobs: notHere,
         runResumed: () => {},

@@ -35,6 +35,8 @@ async function endedRun(worker: (request: JobRequest<'checkpoint'>, restore: () 
       },
       settle: () => Promise.reject(new Error('no job of parts')),
       releaseLease: () => {},
+      isWanted: () => false,
+      untilWanted: async () => false,
       endTurn: () => {},
       cancelJobs: async () => {},
       runResumed: () => {},

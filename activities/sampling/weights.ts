@@ -37,6 +37,7 @@ export class WeightsPublisher {
 
   /** Publishes the weights while the run has its trainer, so that its rollouts need none. */
   async beforeTurnEnds(context: RunContext, head: Head, signal: AbortSignal): Promise<void> {
+    if (head.position === 0) return; // its weights are the model's
     await this.publish(context, head, signal);
     this.#published.set(context.log.runId, head.weightsDigest);
   }

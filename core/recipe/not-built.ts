@@ -58,9 +58,9 @@ const NOT_BUILT: readonly NotBuilt[] = [
   },
   {
     path: 'trainer.share',
-    asked: (r) => r.trainer.share === 'turns' && r.trainer.standby > 0,
-    today: 'queue with trainer.standby: 1',
-    because: 'a standby already gives way to a run that waits, and would be lost with each turn',
+    asked: (r) => r.trainer.share === 'turns' && (r.trainer.standby > 0 || r.critic.own_trainer),
+    today: 'queue with trainer.standby or critic.own_trainer',
+    because: 'a run with two trainers could get one and wait for the other',
   },
   { path: 'rollout.name', asked: (r) => r.rollout.name !== 'native', today: 'native' },
   { path: 'rollout.mode', asked: (r) => r.rollout.mode !== 'sync', today: 'sync' },

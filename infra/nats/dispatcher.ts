@@ -262,6 +262,16 @@ export class Dispatcher {
     this.#nc.publish(leaseSubject, JSON.stringify({ v: wireVersion, runId }));
   }
 
+  /** Does another run wait for the trainer of this one? */
+  isWanted(runId: string): boolean {
+    return this.#workers.isWanted(runId);
+  }
+
+  /** Resolves once another run waits for the trainer of this one: true. Or once the signal is aborted: false. */
+  untilWanted(runId: string, signal: AbortSignal): Promise<boolean> {
+    return this.#workers.untilWanted(runId, signal);
+  }
+
   /** The run goes on, and a run that waits gets its trainer first. When the message is lost, it keeps the trainer for another turn. */
   endTurn(runId: string): void {
     this.#nc.publish(leaseSubject, JSON.stringify({ v: wireVersion, runId, turn: true }));

@@ -9,10 +9,15 @@ import { watchPresence } from './presence.ts';
 
 const takesJobs: ReadonlySet<Presence['state']> = new Set(['ready', 'busy']);
 
+/** Does another run wait for this trainer, which works for the given run? */
+const wants = ({ lease, wanted }: Presence, runId: string): boolean => lease === runId && wanted === true;
+
 export class Workers {
   readonly #known = new Map<string, { readonly entry: Presence; readonly heard: number }>();
   readonly #timing: Timing;
   readonly #instance: string;
+  /** Those that wait until another run wants the trainer of a run. */
+  readonly #turns = new Set<{ readonly runId: string; readonly over: () => void }>();
 
   /**
    * `instance`: of this process. `came`: a new process announced itself, perhaps in place of one that held jobs; `before` is that one's last entry.
@@ -30,6 +35,28 @@ export class Workers {
       const before = this.#known.get(place)?.entry;
       this.#known.set(place, { entry, heard: Date.now() });
       if (before?.incarnation !== entry.incarnation) came(entry, before);
+      for (const { runId, over } of this.#turns) if (wants(entry, runId)) over();
+    });
+  }
+
+  /** Does another run wait for the trainer of this one? */
+  isWanted(runId: string): boolean {
+    return this.#present('trainer').some((entry) => wants(entry, runId));
+  }
+
+  /** Resolves once another run waits for the trainer of this one: true. Or once the signal is aborted: false. */
+  async untilWanted(runId: string, signal: AbortSignal): Promise<boolean> {
+    if (signal.aborted || this.isWanted(runId)) return !signal.aborted;
+    return new Promise((resolve) => {
+      const end = (wanted: boolean) => {
+        this.#turns.delete(turn);
+        signal.removeEventListener('abort', aborted);
+        resolve(wanted);
+      };
+      const turn = { runId, over: () => end(true) };
+      const aborted = () => end(false);
+      this.#turns.add(turn);
+      signal.addEventListener('abort', aborted, { once: true });
     });
   }
 

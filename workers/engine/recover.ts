@@ -5,6 +5,7 @@
 import { damage, earlierStart, isDamage, logHole } from '../../core/damage.ts';
 import { errorToJson, PauseError, saysNothingOfData, TerminalError } from '../../core/errors.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
+import { restoreMetrics } from '../../core/metrics.ts';
 import { keys } from '../../core/records/keys.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
 import type { UpdateRecord } from '../../core/records/schema.ts';
@@ -43,9 +44,7 @@ export interface RecoverPorts {
   readonly count?: (name: string, value: number) => void;
 }
 
-/** Metrics of an iteration: how often its trainer loaded the state, and how many iterations it computed again. */
-const stateLoads = 'perf/state_loads';
-const replayedIterations = 'perf/replayed_iterations';
+const [stateLoads, replayedIterations] = restoreMetrics;
 
 const callOf = ({ tick, signal }: Pick<RecoverPorts, 'tick' | 'signal'>, note: string): Call => ({
   tick: () => tick(note, 0, 0),
