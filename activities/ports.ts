@@ -42,7 +42,16 @@ export interface ActivityPorts {
   readonly putJsonBlob: typeof putJsonBlob;
   readonly dispatcher: Pick<
     Dispatcher,
-    'run' | 'settle' | 'releaseLease' | 'isWanted' | 'untilWanted' | 'endTurn' | 'cancelJobs' | 'runResumed'
+    | 'run'
+    | 'settle'
+    | 'releaseLease'
+    | 'isWanted'
+    | 'untilWanted'
+    | 'endTurn'
+    | 'servesWeights'
+    | 'announceWeights'
+    | 'cancelJobs'
+    | 'runResumed'
   >;
   readonly jobIdOf: typeof jobIdOf;
   readonly listWorkers: () => Promise<Presence[]>;

@@ -39,6 +39,8 @@ const recomputeBy = (run: ActivityPorts['dispatcher']['run']) =>
       isWanted: () => false,
       untilWanted: async () => false,
       endTurn: () => {},
+      servesWeights: () => false,
+      announceWeights: () => {},
       cancelJobs: async () => {},
       runResumed: () => {},
     },

@@ -329,6 +329,14 @@ const OPERATIONAL: readonly Row[] = [
     'down',
     'Time that training waits for a checkpoint: the copy of the state. It is written beside the next iteration.',
   ],
+  ['timing_s/load_weights', 's', 'down', 'Time that rollout jobs waited for new weights, summed over the jobs.'],
+  [
+    'perf/weights_from_workers_gb',
+    'GB',
+    'none',
+    'Weights that rollout workers got from the memory of the trainer or of each other.',
+  ],
+  ['perf/weights_from_store_gb', 'GB', 'none', 'Weights that rollout workers read from the store.'],
   ['timing_s/testing', 's', 'down', 'Wall time of the validation.'],
   [
     'timing_per_token_ms/{stage}',

@@ -236,6 +236,8 @@ export class InProcessLoop {
         isWanted: () => false,
         untilWanted: async () => false,
         endTurn: notHere,
+        servesWeights: () => false,
+        announceWeights: () => {},
         cancelJobs: notHere,
         runResumed: () => {},
       },
@@ -297,6 +299,7 @@ export class InProcessLoop {
       progress: () => {},
       say: () => {},
       count: (name, value) => void (counts[name] = value),
+      holders: [],
       ended: () => {},
       journal: {
         entries: [],

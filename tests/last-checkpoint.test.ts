@@ -38,6 +38,8 @@ async function endedRun(worker: (request: JobRequest<'checkpoint'>, restore: () 
       isWanted: () => false,
       untilWanted: async () => false,
       endTurn: () => {},
+      servesWeights: () => false,
+      announceWeights: () => {},
       cancelJobs: async () => {},
       runResumed: () => {},
     },

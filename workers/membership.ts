@@ -10,12 +10,21 @@ import { buildId } from '../infra/home.ts';
 import type { HasNats } from '../infra/nats/connection.ts';
 import { askToJoin } from '../infra/nats/joining.ts';
 import { publicNkey } from '../infra/nats/nkey.ts';
+import { addressTowards } from './own-address.ts';
 import { servesStore } from '../infra/stack/driven-runs.ts';
 import { instanceName } from '../infra/stack/identity.ts';
 import { asWorker, keepStack, stackFromEnv } from '../infra/stack/index.ts';
 import type { WorkerPorts } from './worker.ts';
 
-export interface Membership extends Pick<WorkerPorts, 'isKnownStore' | 'build' | 'stackInstance'> {
+/** Set to `off`: the workers of this machine give their weights to no other. */
+export const sharesVariable = 'PETREL_SHARE_WEIGHTS';
+
+/** The address of this machine towards NATS: that is where the other workers of the stack are. */
+async function servingAddress(natsUrl: string): Promise<string | undefined> {
+  return process.env[sharesVariable] === 'off' ? undefined : addressTowards(natsUrl);
+}
+
+export interface Membership extends Pick<WorkerPorts, 'isKnownStore' | 'build' | 'stackInstance' | 'servesOn'> {
   readonly instance: string;
   readonly target: HasNats;
   /**
@@ -34,8 +43,10 @@ export function membership(home: string, env: NodeJS.ProcessEnv = process.env): 
 
 function ofOwnStack(home: string): Membership {
   const instance = instanceName(home);
+  const { nats } = stackFromEnv();
   return {
     instance,
+    servesOn: () => servingAddress(nats.url),
     stackInstance: instance,
     target: asWorker(stackFromEnv(), instance),
     isKnownStore: (url) => servesStore(home, url),
@@ -50,6 +61,7 @@ function ofSession(session: JoinedSession): Membership {
   let { credential } = session;
   return {
     instance,
+    servesOn: () => servingAddress(session.nats.url),
     stackInstance,
     target: { nats: { ...session.nats, credential: () => credential, inbox: inboxOf({ instance }) } },
     // No fault of the run: another pool may serve its store.

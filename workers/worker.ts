@@ -21,6 +21,7 @@ import type { EndedSamples } from '../core/wire/ended-samples.ts';
 import { checkJobInput, rewardInput, scoringSettings } from '../core/wire/job-inputs.ts';
 import { leaseRelease, leaseSubject, wireVersion, workerGone, workerGoneSubject } from '../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../core/wire/messages.ts';
+import { holdersBefore, newWeights, newWeightsSubject } from '../core/wire/weights.ts';
 import { identityText, shownName } from '../core/wire/worker-identity.ts';
 import type { WorkerIdentity } from '../core/wire/worker-identity.ts';
 import type { Notice } from '../infra/fleet/notice.ts';
@@ -105,6 +106,8 @@ export interface WorkerPorts {
   readonly stackInstance: string;
   readonly timing: Timing;
   readonly home: string;
+  /** Address of this machine at which other workers may ask for weights; undefined: they may not. */
+  readonly servesOn?: () => Promise<string | undefined>;
   /** False for a store that the user of the stack never named: jobs in it are refused. */
   readonly isKnownStore: (url: string) => boolean;
   /** Ends the process, because the engine's memory can no longer be trusted. */
@@ -177,10 +180,12 @@ export class Worker {
   /** When this returns, the worker is pulling and has announced itself. */
   async start(): Promise<void> {
     const { roles, threads } = this.#options;
+    const servesOn = await this.#ports.servesOn?.();
     if (roles.some((role) => role !== 'reward')) {
       this.#engine = await EngineClient.start({
         threads,
         cache: join(this.#ports.home, 'cache'),
+        ...(servesOn !== undefined && { servesOn }),
         incarnation: this.#identity.incarnation,
         journalMs: this.#ports.timing.journalMs,
         onDeath: this.#ports.die,
@@ -189,6 +194,7 @@ export class Worker {
     this.#listenForReleases();
     this.#listenForTheGone();
     if (roles.includes('reward')) this.#listenForEndedSamples();
+    if (roles.includes('rollout')) this.#listenForWeights();
     watchPresence(this.#ports.nc, (entry) => this.#meet(entry), peersOf(roles));
     await this.#fitness.firstLack(this.#generalNeeds());
     for (const role of roles) this.#pull(role);
@@ -343,7 +349,7 @@ export class Worker {
     this.#usualMs.set(message.stage, performance.now() - began);
   }
 
-  async #work({ role, progress, signal }: InFlightJob, message: JobMessage, { secret }: Claim): Promise<void> {
+  async #work({ role, progress, signal }: InFlightJob, message: JobMessage, claim: Claim): Promise<void> {
     const store = await this.#store(message.store);
     const key = keys.result(message.runId, message.jobId);
     if ((await store.head(key)) !== undefined) return;
@@ -354,7 +360,7 @@ export class Worker {
     const answer =
       role === 'reward'
         ? await this.#score(store, message, progress)
-        : await this.#compute(role, message, progress, { signal, secret });
+        : await this.#compute(role, message, progress, { signal, ...claim });
     const record: ResultRecord = {
       format: recordFormat,
       jobId: message.jobId,
@@ -364,7 +370,7 @@ export class Worker {
       writer: { process: this.#name, at: new Date().toISOString() },
     };
     faultPoint('result.before', facts);
-    const outcome = await store.create(key, encodeRecord(proven(record, identityText(this.#identity), secret)));
+    const outcome = await store.create(key, encodeRecord(proven(record, identityText(this.#identity), claim.secret)));
     // Another worker has finished the job because this process seemed dead, and this result is discarded. If the existing
     // one lacks its proof, the job comes again.
     if (outcome !== 'created')
@@ -380,7 +386,7 @@ export class Worker {
     role: Role,
     message: JobMessage,
     progress: JobProgress,
-    { signal, secret }: { readonly signal: AbortSignal; readonly secret: string },
+    { signal, secret, weights }: Claim & { readonly signal: AbortSignal },
   ): Promise<EngineAnswer> {
     checkJobInput(message.stage, message.input);
     const engine = this.#engine;
@@ -388,7 +394,7 @@ export class Worker {
     const say = lineWriter(this.#ports.nc, message.runId, this.#identity);
     const journal = message.stage === 'rollout' ? await this.#journal.read(message.runId, message.jobId) : [];
     const run = () =>
-      engine.run(message, journal, {
+      engine.run(message, { journal, weights }, {
         signal,
         progress: (done, total, note) => Object.assign(progress, { done, total, note }),
         say: (text) => say('info', text),
@@ -536,6 +542,17 @@ export class Worker {
     });
   }
 
+  #listenForWeights(): void {
+    this.#ports.nc.subscribe(newWeightsSubject, {
+      callback: (error, raw) => {
+        const committed = error === null ? readMessage(raw, newWeights) : undefined;
+        const place = committed?.order.indexOf(this.#engine?.serves ?? '') ?? -1;
+        if (committed !== undefined && place > 0)
+          this.#engine?.newWeights(committed, holdersBefore(committed.order, place));
+      },
+    });
+  }
+
   #listenForTheGone(): void {
     this.#ports.nc.subscribe(workerGoneSubject, {
       callback: (error, raw) => {
@@ -634,6 +651,7 @@ export class Worker {
       threads,
       profiles: [...this.#profiles('trainer')],
       ...(this.#engine === undefined ? {} : { computes: [...computesOf(this.#engine.facts)] }),
+      ...(this.#engine?.serves === undefined ? {} : { serves: this.#engine.serves }),
       ...(lease === undefined ? {} : { lease }),
       ...(components === undefined ? {} : { trains: [...components] }),
       ...(isWanted && { wanted: isWanted }),

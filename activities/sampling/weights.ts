@@ -1,7 +1,9 @@
 /** Publications of weights, which rollout workers outside the trainer's process read. */
 import { damage } from '../../core/damage.ts';
+import { errorToJson } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
+import type { NumericProfile } from '../../core/records/schema.ts';
 import type { JobRequest } from '../../infra/nats/dispatcher.ts';
 import type { Head } from '../../infra/store/run-log.ts';
 import type { Presence } from '../../core/wire/messages.ts';
@@ -11,13 +13,15 @@ import type { Recompute } from '../recompute.ts';
 import type { RunContext } from '../run-context.ts';
 import { trains } from '../settings.ts';
 
+type Ports = Pick<ActivityPorts, 'listWorkers' | 'runStateOf' | 'dispatcher' | 'say'>;
+
 export class WeightsPublisher {
-  readonly #ports: Pick<ActivityPorts, 'listWorkers' | 'runStateOf'>;
+  readonly #ports: Ports;
   readonly #recompute: Recompute;
   /** The newest weights that were published for the workers of that moment, by run. */
   readonly #published = new Map<string, Digest>();
 
-  constructor(ports: Pick<ActivityPorts, 'listWorkers' | 'runStateOf'>, recompute: Recompute) {
+  constructor(ports: Ports, recompute: Recompute) {
     this.#ports = ports;
     this.#recompute = recompute;
   }
@@ -31,8 +35,25 @@ export class WeightsPublisher {
     const holds = ({ lease, trains: trained }: Presence) =>
       lease === runId && (trained === undefined || components?.some((name) => trained.includes(name)));
     const outside = workers.filter((worker) => worker.roles.includes('rollout') && !holds(worker));
-    if (outside.length > 0) await this.publish(context, head, signal);
     this.#published.set(runId, head.weightsDigest);
+    if (outside.length === 0) return;
+    const published = this.publish(context, head, signal).catch((error: unknown) => {
+      if (this.#published.get(runId) === head.weightsDigest) this.#published.delete(runId);
+      throw error;
+    });
+    // From the trainer's memory the workers get them at once. The store has them for those that come when it is gone.
+    if (!this.#ports.dispatcher.servesWeights(runId)) return published;
+    published.catch((error: unknown) => {
+      if (!signal.aborted) this.#ports.say(runId, 'debug', `weights not published: ${errorToJson(error).message}`);
+    });
+  }
+
+  /** An update was committed: the workers that sample may get its weights from its trainer now. */
+  committed({ log, inputs, iterations }: RunContext, iteration: number, profile: NumericProfile, weights: Digest): void {
+    if (iteration >= iterations) return;
+    const { runId, store } = log;
+    const { model } = inputs;
+    this.#ports.dispatcher.announceWeights({ runId, store: store.url, iteration, model, profile, weights });
   }
 
   /** Publishes the weights while the run has its trainer, so that its rollouts need none. */

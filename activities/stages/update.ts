@@ -1,8 +1,10 @@
 import { isDue, isValidationDue } from '../../core/recipe/index.ts';
 import { PauseError } from '../../core/errors.ts';
+import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, updateRecord } from '../../core/records/schema.ts';
 import type { BatchRecord, UpdateRecord } from '../../core/records/schema.ts';
+import { samplesResponses } from '../../core/run-kinds.ts';
 import type { DesiredState } from '../../core/run-states.ts';
 import type { JobRequest } from '../../infra/nats/dispatcher.ts';
 import type { JobResult, WaitOptions } from '../../infra/nats/wait-session.ts';
@@ -64,6 +66,8 @@ export async function update(services: StageServices, ref: RunRef): Promise<Upda
     { ...recordOf({ context, head }, pending, result), writer: recordWriter(ports) },
     (other) => other.batch === pending.digest,
   );
+  if (samplesResponses(context.recipe.kind))
+    services.weights.committed(context, iteration, head.profile, actorOf(decided.record.components).weightsDigest);
   sayIteration(ports, decided.record, pending.record);
   if (decided.record.outcome === 'skipped' && output.after.badSteps >= maxBadSteps)
     throw badStepsPause(ref.runId, output.after.badSteps, output.reason);

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import type { JobId, RunId } from '../ids.ts';
 import { roles, roleSets } from '../roles.ts';
 import type { Role } from '../roles.ts';
+import { holderUrl, weightsHolders } from './weights.ts';
 import { anyPlace, placeWords } from './worker-identity.ts';
 import type { WorkerPlace } from './worker-identity.ts';
 
@@ -51,6 +52,8 @@ export const claimReply = z.discriminatedUnion('answer', [
     alone: z.boolean(),
     /** With it the worker proves that its result is of this claim (infra/store/result-proof.ts). */
     secret: z.string(),
+    /** Of a job for an engine: where it may get the run's weights, and what it needs to ask for them (weights.ts). */
+    weights: weightsHolders.optional(),
   }),
   z.object({ v: version, answer: z.enum(['drop', 'held']) }),
 ]);
@@ -105,6 +108,8 @@ export const presence = z.object({
   profiles: z.array(z.string()),
   /** The compute types of its engine. */
   computes: z.array(z.enum(['fp32', 'bf16'])).optional(),
+  /** Where other workers get the weights that it has in memory. */
+  serves: holderUrl.optional(),
   /** The run to which this trainer is leased. */
   lease: z.string().optional(),
   /** Another run waits for this trainer. */

@@ -8,6 +8,7 @@ import type { NatsConnection } from '@nats-io/nats-core';
 import { offeredProfile } from '../../core/records/former-profiles.ts';
 import { anyProfile } from '../../core/records/profile-ids.ts';
 import { makeJobId } from '../../core/ids.ts';
+import type { Digest } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, resultRecord } from '../../core/records/schema.ts';
 import type { ResultRecord, Writer } from '../../core/records/schema.ts';
@@ -25,13 +26,15 @@ import {
   workerGoneSubject,
 } from '../../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../../core/wire/messages.ts';
+import { newWeightsSubject } from '../../core/wire/weights.ts';
+import type { NewWeights } from '../../core/wire/weights.ts';
 import { identityText, shownName } from '../../core/wire/worker-identity.ts';
 import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
 import { faultPoint } from '../faults/index.ts';
 import { digestOf } from '../store/digest.ts';
 import { claimKeyOf } from '../store/claim-key.ts';
 import { decide, readRecord } from '../store/records.ts';
-import { claimSecret, proven, requireProof } from '../store/result-proof.ts';
+import { claimSecret, proven, requireProof, weightsSecret } from '../store/result-proof.ts';
 import { CancelledRuns } from './cancelled-runs.ts';
 import { declareStreams } from './declarations.ts';
 import { purgeJournal, readEntries } from './journal-entries.ts';
@@ -42,6 +45,7 @@ import { forgetWorker } from './presence.ts';
 import { ensureStreams } from './streams.ts';
 import { WaitSession, atRest } from './wait-session.ts';
 import type { JobResult, NoRoom, WaitOptions } from './wait-session.ts';
+import { WeightsOrders } from './weights-orders.ts';
 import { Workers } from './workers.ts';
 
 export type { JobResult, NoRoom, WaitOptions } from './wait-session.ts';
@@ -98,6 +102,7 @@ export class Dispatcher {
   readonly #timing: Timing;
   readonly #sessions = new Map<string, WaitSession>();
   readonly #workers: Workers;
+  readonly #weights = new WeightsOrders();
   readonly #link: Link;
   readonly #noRoom: NoRoom;
   readonly #ended: WorkerEnded;
@@ -205,6 +210,12 @@ export class Dispatcher {
       publish: () => this.#publish(request, jobId),
       stillQueued: () => this.#isQueued(request, jobId),
       secretOf,
+      ...(role !== 'reward' && {
+        holdersFor: (claimant: WorkerIdentity) => ({
+          secret: weightsSecret(key, request.runId),
+          urls: this.#holdersOf(request, claimant),
+        }),
+      }),
       ...(request.stage === 'rollout' && {
         readJournal: (from: number) =>
           this.#link.orLost(readEntries(this.#jsm.direct, { runId: request.runId, jobId, secretOf }, from)),
@@ -217,6 +228,30 @@ export class Dispatcher {
     this.#sessions.set(name, session);
     session.start();
     return session;
+  }
+
+  /** Whom a process asks for the weights of a rollout job. */
+  #holdersOf<S extends Stage>({ stage, runId, input }: JobRequest<S>, claimant: WorkerIdentity): string[] {
+    if (stage !== 'rollout') return [];
+    const { weights } = input as StageTypes['rollout']['input'];
+    return this.#weights.holdersFor(runId, weights, this.#workers.servesAt(claimant), this.#workers.trainerOf(runId));
+  }
+
+  /** Can processes that sample get the run's weights from its trainer? */
+  servesWeights(runId: string): boolean {
+    return this.#workers.trainerOf(runId) !== undefined;
+  }
+
+  /**
+   * The weights of a committed update, which its trainer has in memory: the processes that have the ones before get these while
+   * they have nothing to do. When the message is lost, they get them with their next job.
+   */
+  announceWeights(committed: Omit<NewWeights, 'v' | 'order'>): void {
+    const { runId, weights, profile } = committed;
+    const trainer = this.#workers.trainerOf(runId);
+    if (trainer === undefined) return;
+    const order = [...this.#weights.begin(runId, weights as Digest, [trainer, ...this.#workers.samplers(profile.id)])];
+    this.#nc.publish(newWeightsSubject, JSON.stringify({ ...committed, v: 1, order } satisfies NewWeights));
   }
 
   /** Why no worker holds a job: the workers are busy with other runs, or no worker can run it. */
@@ -259,6 +294,7 @@ export class Dispatcher {
   /** The run pauses: its waiters are rejected, and its trainer and slots become free for other runs. */
   releaseLease(runId: string): void {
     for (const session of [...this.#sessions.values()]) session.leave(runId);
+    this.#weights.forget(runId);
     this.#nc.publish(leaseSubject, JSON.stringify({ v: wireVersion, runId }));
   }
 

@@ -21,6 +21,7 @@ import {
   workerGoneSubject,
 } from '../../core/wire/messages.ts';
 import { permitsSubject } from '../../core/wire/permits.ts';
+import { newWeightsSubject } from '../../core/wire/weights.ts';
 
 /** Worker → control: requests, and messages without an answer. */
 const services: readonly string[] = [
@@ -39,7 +40,13 @@ const services: readonly string[] = [
 ];
 
 /** Control → worker. */
-const streams: readonly string[] = [leaseSubject, workerGoneSubject, renewSubject, leaveNowSubject('*')];
+const streams: readonly string[] = [
+  leaseSubject,
+  workerGoneSubject,
+  newWeightsSubject,
+  renewSubject,
+  leaveNowSubject('*'),
+];
 
 /** Requests to JetStream: they reach the streams of the control account under this prefix. */
 export const workerApiPrefix = 'JS.petrel.API';

@@ -21,6 +21,7 @@ import {
   workerGoneSubject,
 } from '../../core/wire/messages.ts';
 import { permitSubject } from '../../core/wire/permits.ts';
+import { newWeightsSubject } from '../../core/wire/weights.ts';
 import { inboxOf } from '../../core/wire/worker-identity.ts';
 import { workerApiPrefix } from './exchange.ts';
 
@@ -61,6 +62,7 @@ export function workerPermissions(instance: string, roles: readonly Role[]): Par
         presencesSubject,
         leaseSubject,
         workerGoneSubject,
+        ...(isRollout ? [newWeightsSubject] : []),
         ...(isReward ? [endedSamplesSubject(`${instance}.*.*`), allSamplesTakenSubject] : []),
       ],
     },

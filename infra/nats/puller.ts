@@ -50,7 +50,7 @@ export interface Refusal {
 }
 
 /** What the waiter of a job gave this process, so that it runs the job. */
-export type Claim = Pick<Extract<ClaimReply, { answer: 'go' }>, 'alone' | 'secret'>;
+export type Claim = Pick<Extract<ClaimReply, { answer: 'go' }>, 'alone' | 'secret' | 'weights'>;
 
 export interface PullerPorts {
   readonly nc: NatsConnection;

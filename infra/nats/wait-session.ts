@@ -30,6 +30,7 @@ import { journalReadsOf, journalRequest, journalVersion } from '../../core/wire/
 import type { JournalReply } from '../../core/wire/journal.ts';
 import { claimRequest, claimsOf, eventsOf, jobEvent, wireVersion } from '../../core/wire/messages.ts';
 import type { ClaimReply, Presence, Timing } from '../../core/wire/messages.ts';
+import type { WeightsHolders } from '../../core/wire/weights.ts';
 import { senderOf } from '../../core/wire/worker-identity.ts';
 import type { WorkerIdentity, WorkerPlace } from '../../core/wire/worker-identity.ts';
 import { faultPoint } from '../faults/index.ts';
@@ -87,6 +88,8 @@ interface SessionPorts extends JobWaitOptions {
   readonly nameOf: (place: WorkerPlace) => string;
   /** The secret of this process's claim of the job. */
   readonly secretOf: (claimant: WorkerIdentity) => string;
+  /** Of a job for an engine: whom the process asks for weights. */
+  readonly holdersFor?: (claimant: WorkerIdentity) => WeightsHolders;
   readonly readResult: () => Promise<JobResult<Stage> | undefined>;
   /** Of a rollout job: the entries of its journal from this position on. */
   readonly readJournal?: (from: number) => Promise<JournalReply>;
@@ -272,18 +275,21 @@ export class WaitSession {
       iteration: this.#ports.iteration,
       runId: this.#ports.runId,
     });
-    const reply: ClaimReply =
-      answer === 'go'
-        ? {
-            v: wireVersion,
-            answer,
-            alone,
-            secret: this.#ports.secretOf({ ...sender, incarnation: request.incarnation }),
-          }
-        : { v: wireVersion, answer };
-    message.respond(JSON.stringify(reply));
+    message.respond(
+      JSON.stringify(
+        answer === 'go'
+          ? this.#go({ ...sender, incarnation: request.incarnation }, alone)
+          : ({ v: wireVersion, answer } satisfies ClaimReply),
+      ),
+    );
     if (this.#wait.poison !== undefined) this.#fail(this.#wait.poison);
     this.#report();
+  }
+
+  #go(claimant: WorkerIdentity, alone: boolean): ClaimReply {
+    const { secretOf, holdersFor } = this.#ports;
+    const weights = holdersFor && { weights: holdersFor(claimant) };
+    return { v: wireVersion, answer: 'go', alone, secret: secretOf(claimant), ...weights };
   }
 
   #onEvent(error: Error | null, message: Msg): void {

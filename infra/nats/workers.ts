@@ -39,6 +39,27 @@ export class Workers {
     });
   }
 
+  /** Where the weights that a process has are served; undefined when it does not serve them. */
+  servesAt({ incarnation, ...place }: WorkerIdentity): string | undefined {
+    const entry = this.#known.get(placeWords(place))?.entry;
+    return entry?.incarnation === incarnation ? entry.serves : undefined;
+  }
+
+  /** Where the trainer that leads the run serves its policy. */
+  trainerOf(runId: string): string | undefined {
+    return this.#present('trainer').find(
+      ({ lease, standsBy, trains }) =>
+        lease === runId && standsBy !== true && (trains === undefined || trains.includes('actor')),
+    )?.serves;
+  }
+
+  /** Where the processes that can sample with this profile serve weights. */
+  samplers(profile: string): string[] {
+    return this.#present('rollout')
+      .filter(({ state, profiles }) => takesJobs.has(state) && (profile === anyProfile || profiles.includes(profile)))
+      .flatMap(({ serves }) => (serves === undefined ? [] : [serves]));
+  }
+
   /** Does another run wait for the trainer of this one? */
   isWanted(runId: string): boolean {
     return this.#present('trainer').some((entry) => wants(entry, runId));

@@ -20,6 +20,9 @@ export function claimSecret(key: string, runId: string, jobId: string, incarnati
   return hmac(key, canonicalJson([runId, jobId, incarnation]));
 }
 
+/** What the workers of a run need to get its weights from each other (core/wire/weights.ts). Hexadecimal. */
+export const weightsSecret = (key: string, runId: string): string => hmac(key, canonicalJson(['weights', runId]));
+
 /** The record with its claim. */
 export function proven(record: ResultRecord, incarnation: string, secret: string): ResultRecord {
   return { ...record, claim: { incarnation, proof: proofOf(record, secret) } };

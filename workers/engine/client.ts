@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { thrownFromJson } from '../../core/errors.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
+import type { NewWeights, WeightsHolders } from '../../core/wire/weights.ts';
 import type { EndedSample } from './host.ts';
 import type { EngineFacts } from './profile.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './protocol.ts';
@@ -29,6 +30,8 @@ export interface LastState {
   readonly text: string;
 }
 
+type Ready = Extract<FromEngine, { type: 'ready' }>;
+
 interface Pending extends EngineJobPorts {
   readonly resolve: (value: EngineAnswer) => void;
   readonly reject: (error: Error) => void;
@@ -43,6 +46,8 @@ export interface EngineAnswer {
 
 export class EngineClient {
   readonly facts: EngineFacts;
+  /** URL at which other processes get the weights that this one has. */
+  readonly serves: string | undefined;
   readonly #thread: Worker;
   readonly #ticks: Int32Array;
   readonly #pending = new Map<number, Pending>();
@@ -51,10 +56,11 @@ export class EngineClient {
   #saveMs: number | undefined;
   #onLastState: (state: LastState) => void = () => {};
 
-  private constructor(thread: Worker, ticks: Int32Array, facts: EngineFacts) {
+  private constructor(thread: Worker, ticks: Int32Array, { facts, serves }: Ready) {
     this.#thread = thread;
     this.#ticks = ticks;
     this.facts = facts;
+    this.serves = serves;
     thread.on('message', (message: FromEngine) => this.#receive(message));
   }
 
@@ -63,15 +69,15 @@ export class EngineClient {
     const workerData: EngineThreadData = { ...data, ticks };
     const extension = import.meta.url.endsWith('.ts') ? '.ts' : '.js';
     const thread = new Worker(fileURLToPath(new URL(`./thread${extension}`, import.meta.url)), { workerData });
-    const facts = await new Promise<EngineFacts>((resolve, reject) => {
+    const ready = await new Promise<Ready>((resolve, reject) => {
       thread.once('error', reject);
       thread.once('message', (message: FromEngine) => {
-        if (message.type === 'ready') resolve(message.facts);
+        if (message.type === 'ready') resolve(message);
         else reject(new Error(`expected ready, got ${message.type}`));
       });
     });
     thread.on('error', onDeath);
-    const client = new EngineClient(thread, new Int32Array(ticks), facts);
+    const client = new EngineClient(thread, new Int32Array(ticks), ready);
     // A terminated thread has exit code 1 too.
     thread.on(
       'exit',
@@ -90,8 +96,12 @@ export class EngineClient {
     return this.#saveMs;
   }
 
-  /** `journal`: entries that other workers wrote for the job. */
-  run(message: JobMessage, journal: readonly string[], ports: EngineJobPorts): Promise<EngineAnswer> {
+  /** `journal`: entries that other workers wrote for the job. `weights`: whom to ask for its weights. */
+  run(
+    message: JobMessage,
+    given: { readonly journal: readonly string[]; readonly weights: WeightsHolders | undefined },
+    ports: EngineJobPorts,
+  ): Promise<EngineAnswer> {
     const id = this.#nextId++;
     // The engine's thread reads no messages while it trains, but it can read shared memory.
     const cancelled = new Int32Array(new SharedArrayBuffer(4));
@@ -102,13 +112,19 @@ export class EngineClient {
     ports.signal.addEventListener('abort', cancel, { once: true });
     return new Promise((resolve, reject) => {
       this.#pending.set(id, { ...ports, resolve, reject });
-      this.#send({ type: 'job', id, message, journal, cancelled });
+      const { journal, weights } = given;
+      this.#send({ type: 'job', id, message, journal, cancelled, ...(weights && { weights }) });
     });
   }
 
   /** Frees the memory of the run, or of these components. */
   release(runId: string, components?: readonly string[]): void {
     this.#send({ type: 'release', runId, ...(components && { components }) });
+  }
+
+  /** New weights were committed, of which the process may have those before. */
+  newWeights(committed: NewWeights, holders: readonly string[]): void {
+    this.#send({ type: 'new-weights', committed, holders });
   }
 
   /** Journal entries were lost: live samples are written again. */

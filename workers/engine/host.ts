@@ -3,14 +3,8 @@
  * and a model that only generates. It runs on the engine's own thread. The methods serve the stages of
  * core/wire/jobs.ts.
  */
-import { damage, isDamage } from '../../core/damage.ts';
-import {
-  errorToJson,
-  InvalidInputError,
-  PreemptedError,
-  RetryableError,
-  saysNothingOfData,
-} from '../../core/errors.ts';
+import { isDamage } from '../../core/damage.ts';
+import { PreemptedError } from '../../core/errors.ts';
 import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import type { Digest, JobId, RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
@@ -22,8 +16,9 @@ import { keys } from '../../core/records/keys.ts';
 import { recordFormat, weightsManifest } from '../../core/records/schema.ts';
 import type { NumericProfile, WeightsManifest } from '../../core/records/schema.ts';
 import type { CheckpointOutput, StageTypes, Trains, UpdateInput, UpdateOutput } from '../../core/wire/jobs.ts';
+import type { NewWeights } from '../../core/wire/weights.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
-import { isIntact, streamBlob } from '../../infra/store/blobs.ts';
+import { isIntact } from '../../infra/store/blobs.ts';
 import { isCheckpoint } from '../../infra/store/manifests.ts';
 import { modelFolder, readModelManifest } from '../../infra/store/model-facts.ts';
 import type { ModelPart } from '../../infra/store/model-facts.ts';
@@ -32,7 +27,6 @@ import { encodeRecord, readRecord } from '../../infra/store/records.ts';
 import { machineBytes } from '../../infra/machine-memory.ts';
 import { watchedStore } from '../../infra/store/watched.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
-import { readShard } from '../../models/checkpoint.ts';
 import { readDecoderSpec, readScoreSpec, readValueSpec } from '../../models/config.ts';
 import type { Dataset } from '../../models/dataset-rows.ts';
 import { readConfigJson } from '../../models/weights.ts';
@@ -42,6 +36,8 @@ import type { PartToSave } from './checkpoint.ts';
 import { OpenDatasets } from '../datasets.ts';
 import { CheckpointWriter } from './checkpoint-writer.ts';
 import { Generation } from './generation.ts';
+import { wholeWeights } from './growing-weights.ts';
+import type { ReadableWeights } from './growing-weights.ts';
 import type { Completion, GenerationJob } from './generation.ts';
 import type { JournalPorts } from './journal-writer.ts';
 import { MemoryPlan } from './memory-plan.ts';
@@ -52,8 +48,9 @@ import { OnnxModels } from './onnx-models.ts';
 import { OwnModules } from './own-modules.ts';
 import { restoreTo, loadBase } from './recover.ts';
 import type { RecoverPorts } from './recover.ts';
-import { SharedPlace } from './shared-place.ts';
-import { RunState, rootOf } from './state.ts';
+import { RolloutModel } from './rollout-model.ts';
+import type { WeightsRead } from './rollout-model.ts';
+import { RunState } from './state.ts';
 
 /** Which job this is, and how it reports its progress. */
 export interface JobContext {
@@ -68,6 +65,8 @@ export interface JobContext {
   /** Throws PreemptedError when the result is no longer needed. */
   readonly throwIfCancelled: () => void;
   readonly say: (text: string) => void;
+  /** Processes that have the job's weights, or get them before this one. */
+  readonly holders: readonly string[];
   /** Reports samples that have ended before their job. */
   readonly ended: (samples: readonly EndedSample[]) => void;
   /** Records an operational metric of the job. */
@@ -114,6 +113,9 @@ export interface HostOptions {
   readonly engines?: Engines;
 }
 
+/** Of how many runs a process remembers the secret. */
+const mostSecrets = 100;
+
 const fits = (room: SamplerRoom, inside: SamplerRoom): boolean =>
   room.maxSeqs <= inside.maxSeqs && room.maxModelLen <= inside.maxModelLen;
 
@@ -159,8 +161,9 @@ export class EngineHost {
   /** Set when this worker leaves: the error of every later generation. */
   #leaving: PreemptedError | undefined;
   readonly #frozen = new Map<FrozenRole, { readonly key: string; readonly engine: PolicyEngine }>();
-  /** A model that only generates: its weights are not those of the policy in this process. */
-  readonly #rolloutModel = new SharedPlace<PolicyEngine>();
+  readonly #rolloutModel: RolloutModel;
+  /** By run: what its workers need to get weights from each other. */
+  readonly #weightsSecrets = new Map<string, string>();
   readonly #writer: CheckpointWriter;
   readonly #memory: MemoryPlan;
   /** Code of the user's own. */
@@ -177,6 +180,19 @@ export class EngineHost {
     this.#writer = new CheckpointWriter(options.ticks.buffer);
     this.#memory = new MemoryPlan(options.memoryBytes ?? machineBytes());
     this.onnx = new OnnxModels(this.#memory, options.threads, this.#tick);
+    this.#rolloutModel = new RolloutModel({
+      store: (url) => this.store(url),
+      open: async (wanted) => {
+        const config = await readConfigJson(await this.modelFolder(wanted, wanted.model, 'text'));
+        return this.#open(readDecoderSpec(config), wanted.profile, false);
+      },
+      loadBase: async (engine, wanted) =>
+        engine.load({ type: 'folder', folder: await this.modelFolder(wanted, wanted.model) }, { tick: this.#tick }),
+      endSampling: (engine) => this.#endSampling(engine),
+      close: (engine) => this.#close(engine),
+      tick: this.#tick,
+      log: (line) => console.error(line),
+    });
   }
 
   /** Every piece that is streamed from or to it counts as progress. */
@@ -197,7 +213,11 @@ export class EngineHost {
     return this.#datasets.open(await this.store(context.store), digest);
   }
 
-  async modelFolder(context: JobContext, model: Digest, part: ModelPart = 'all'): Promise<string> {
+  async modelFolder(
+    context: Pick<JobContext, 'store'>,
+    model: Digest,
+    part: ModelPart = 'all',
+  ): Promise<string> {
     return modelFolder(await this.store(context.store), model, this.options.cache, part, this.#tick);
   }
 
@@ -307,15 +327,47 @@ export class EngineHost {
       (trained) => trained.state.tag?.weightsDigest === weights && trained.profile === kindOf(profile),
     );
     if (policy !== undefined) return this.#generationOf(policy.state.engine, profile, room).run(job);
+    const { runId, store, at, holders } = context;
+    const secret = this.#weightsSecrets.get(runId);
+    const began = performance.now();
     return this.#rolloutModel.use(
-      `${weights} ${kindOf(profile)}`,
-      (before) => this.#modelWith(context, model, profile, weights, before),
+      { runId, store, iteration: at.iteration, model, profile, weights, holders, secret },
       async (engine) => {
+        countLoad(context, performance.now() - began, this.#rolloutModel.takeRead());
         if (this.#leaving !== undefined) throw this.#leaving;
         context.throwIfCancelled(); // loading may have taken long
         return this.#generationOf(engine, profile, room).run(job);
       },
     );
+  }
+
+  /** An update of a run was committed whose earlier weights this process may have: gets the new ones while it has nothing to do. */
+  async prefetch({ runId, weights, model, ...committed }: NewWeights, holders: readonly string[]): Promise<void> {
+    const secret = this.#weightsSecrets.get(runId);
+    const wanted = { ...committed, runId: runId as RunId, weights: weights as Digest, model: model as Digest };
+    if (this.#leaving === undefined && secret !== undefined)
+      await this.#rolloutModel.prefetch({ ...wanted, holders, secret });
+  }
+
+  /** This process works for the run: it may give its weights to others that do, and get them from these. */
+  trust(runId: string, secret: string): void {
+    this.#weightsSecrets.delete(runId);
+    this.#weightsSecrets.set(runId, secret);
+    const [oldest] = this.#weightsSecrets.keys();
+    if (this.#weightsSecrets.size > mostSecrets && oldest !== undefined) this.#weightsSecrets.delete(oldest);
+  }
+
+  weightsSecretOf(runId: string): string | undefined {
+    return this.#weightsSecrets.get(runId);
+  }
+
+  /** For others: weights that are in memory, or come into it now or soon. */
+  async readableWeights(runId: string, weights: string): Promise<ReadableWeights | undefined> {
+    const policy = () =>
+      [...this.#trained.values()].find((one) => one.runId === runId && one.state.tag?.weightsDigest === weights);
+    const trained = policy();
+    if (trained === undefined) return this.#rolloutModel.soonReadable(runId, weights);
+    return wholeWeights(trained.state.engine, () => policy() === trained);
   }
 
   /** The arithmetic that this process uses for a profile. Log-probs of one arithmetic are useless in another. */
@@ -512,48 +564,6 @@ export class EngineHost {
     return engine;
   }
 
-  /** Loads a model that only generates. First closes `before`, which is no longer in use. */
-  async #modelWith(
-    context: JobContext,
-    model: Digest,
-    profile: NumericProfile,
-    weights: Digest,
-    before: PolicyEngine | undefined,
-  ): Promise<PolicyEngine> {
-    if (before !== undefined) await this.#close(before);
-    const store = await this.store(context.store);
-    if (context.at.iteration > 0 && (await store.head(keys.weights(context.runId, weights))) === undefined) {
-      throw new RetryableError('WeightsMissing', `WeightsMissing: ${weights.slice(0, 12)} are not published yet`);
-    }
-    const engine = await this.#loadModel(context, model, profile);
-    try {
-      await this.#readWeights(store, context.runId, weights, engine);
-      const found = await rootOf(engine, 'weights', blockHashOf(profile), { tick: this.#tick });
-      if (found !== weights)
-        throw new InvalidInputError(`weights ${weights.slice(0, 12)} expected, ${found.slice(0, 12)} loaded`);
-      return engine;
-    } catch (error) {
-      await this.#close(engine);
-      if (saysNothingOfData(error)) throw error; // the store did not answer; the weights may be intact
-      if (context.at.iteration === 0) throw damage('DamagedModel', `models/${model}`, errorToJson(error).message);
-      throw new RetryableError('WeightsDamaged', `WeightsDamaged: ${errorToJson(error).message}`);
-    }
-  }
-
-  /** Reads published weights into an engine that has the base's weights. Without a manifest it keeps those. */
-  async #readWeights(store: Store, runId: RunId, weights: Digest, engine: PolicyEngine): Promise<void> {
-    const manifest = await readRecord(store, keys.weights(runId, weights), weightsManifest);
-    const shards = manifest?.record.shards ?? [];
-    if (shards.length === 0) return;
-    await engine.load({
-      type: 'pieces',
-      steps: 0,
-      read: async (sinkOf) => {
-        for (const shard of shards) await readShard(shard, streamBlob(store, runId, shard.blob), sinkOf);
-      },
-    });
-  }
-
   /** Whether the weights' manifest and every blob that it names are intact. */
   async #weightsAreThere(store: Store, runId: RunId, weights: Digest): Promise<boolean> {
     const manifest = await readRecord(store, keys.weights(runId, weights), weightsManifest).catch(unlessDamaged);
@@ -564,11 +574,15 @@ export class EngineHost {
     return (await Promise.all(intact)).every(Boolean);
   }
 
-  /** Closes what samples from the model first. */
-  async #close(engine: PolicyEngine): Promise<void> {
+  async #endSampling(engine: PolicyEngine): Promise<void> {
     const generation = this.#generations.get(engine)?.generation;
     this.#generations.delete(engine);
     await generation?.close();
+  }
+
+  /** Closes what samples from the model first. */
+  async #close(engine: PolicyEngine): Promise<void> {
+    await this.#endSampling(engine);
     await engine.close();
     this.#memory.release(engine);
   }
@@ -586,6 +600,13 @@ export class EngineHost {
       count: context.count,
     };
   }
+}
+
+/** How long the job has waited for its weights, and what its process has read for it. */
+function countLoad(context: JobContext, ms: number, { holders, store }: WeightsRead): void {
+  context.count('timing_s/load_weights', ms / 1_000);
+  context.count('perf/weights_from_workers_gb', holders / 1e9);
+  context.count('perf/weights_from_store_gb', store / 1e9);
 }
 
 /** The weights of an engine, copied shard by shard: the bytes must not change while they are hashed and sent. */

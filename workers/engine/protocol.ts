@@ -1,6 +1,7 @@
 /** The messages between a worker's main thread and its engine thread. */
 import type { ThrownJson } from '../../core/errors.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
+import type { NewWeights, WeightsHolders } from '../../core/wire/weights.ts';
 import type { EndedSample } from './host.ts';
 import type { EngineFacts } from './profile.ts';
 
@@ -14,12 +15,16 @@ export type ToEngine =
       readonly id: number;
       readonly message: JobMessage;
       readonly journal: readonly string[];
+      /** Whom to ask for the run's weights. */
+      readonly weights?: WeightsHolders;
       readonly cancelled: Int32Array<SharedArrayBuffer>;
     }
   /** The result of this job is no longer needed. An engine of this process reads `cancelled` instead, while it works. */
   | { readonly type: 'cancel'; readonly id: number }
   /** Entries of the journal were lost. */
   | { readonly type: 'journal-lost' }
+  /** New weights of a run were committed, and these processes have them. */
+  | { readonly type: 'new-weights'; readonly committed: NewWeights; readonly holders: readonly string[] }
   /** The run has paused or ended: its samples in flight are dropped. */
   | { readonly type: 'abandon'; readonly runId: string }
   /** This worker leaves: samples in flight are written to the journal and dropped. */
@@ -30,7 +35,8 @@ export type ToEngine =
   | { readonly type: 'close' };
 
 export type FromEngine =
-  | { readonly type: 'ready'; readonly facts: EngineFacts }
+  /** `serves`: URL at which others get the weights that it has. */
+  | { readonly type: 'ready'; readonly facts: EngineFacts; readonly serves?: string }
   | {
       readonly type: 'done';
       readonly id: number;
@@ -58,6 +64,8 @@ export type FromEngine =
 export interface EngineThreadData {
   readonly threads: number;
   readonly cache: string;
+  /** Address of this machine at which others may ask for weights; absent: none. */
+  readonly servesOn?: string;
   /** One Int32 that rises with every piece of committed work. */
   readonly ticks: SharedArrayBuffer;
   /** Name of this process in the journal. */

@@ -22,6 +22,11 @@ export class SharedPlace<T> {
     }
   }
 
+  /** Is something in the place that nobody uses? */
+  get isIdle(): boolean {
+    return this.#thing !== undefined && this.#users === 0;
+  }
+
   /** The resource is gone. The next request makes a new one. */
   forget(thing: T): void {
     const held = this.#thing;

@@ -2,6 +2,7 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { PreemptedError, thrownToJson } from '../../core/errors.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
+import { serveWeights } from './holder-server.ts';
 import { EngineHost } from './host.ts';
 import type { JobContext } from './host.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './protocol.ts';
@@ -37,6 +38,10 @@ port.on('message', (message: ToEngine) => {
       return cancels.get(message.id)?.();
     case 'journal-lost':
       return onLost.forEach((listener) => listener());
+    case 'new-weights':
+      return void host
+        .prefetch(message.committed, message.holders)
+        .catch((error: unknown) => console.error(`the next job gets the weights: ${String(error)}`));
     case 'abandon':
       return void host.abandon(message.runId);
     case 'hand-back':
@@ -44,11 +49,26 @@ port.on('message', (message: ToEngine) => {
     case 'save-last':
       return void (trainerTurn = trainerTurn.then(() => saveLast(message.inTime)));
     case 'job':
+      if (message.weights !== undefined) host.trust(message.message.runId, message.weights.secret);
       if (message.message.stage === 'rollout') return void serve(message);
       trainerTurn = trainerTurn.then(() => serve(message));
   }
 });
-tell({ type: 'ready', facts: host.facts });
+const serves = data.servesOn === undefined ? undefined : await served(data.servesOn);
+tell({ type: 'ready', facts: host.facts, ...(serves !== undefined && { serves }) });
+
+/** A process that cannot listen gives its weights to nobody: they are in the store, too. */
+async function served(address: string): Promise<string | undefined> {
+  try {
+    return await serveWeights(address, {
+      secretOf: (runId) => host.weightsSecretOf(runId),
+      weightsOf: (runId, weights) => host.readableWeights(runId, weights),
+    });
+  } catch (error) {
+    console.error(`this worker gives its weights to no other: ${String(error)}`);
+    return undefined;
+  }
+}
 
 async function saveLast(inTime: boolean): Promise<void> {
   try {
@@ -79,7 +99,7 @@ async function serve(job: Extract<ToEngine, { type: 'job' }>): Promise<void> {
 const cancelledError = (runId: string) => new PreemptedError('Cancelled', `${runId} has ended`);
 
 function contextOf(
-  { id, message, journal: entries, cancelled }: Extract<ToEngine, { type: 'job' }>,
+  { id, message, journal: entries, weights, cancelled }: Extract<ToEngine, { type: 'job' }>,
   counts: Record<string, number>,
   signal: AbortSignal,
 ): JobContext {
@@ -93,6 +113,7 @@ function contextOf(
     at: message.at,
     store: message.store,
     signal,
+    holders: weights?.urls ?? [],
     throwIfCancelled,
     progress: (done, total, note) => {
       // Samples of several jobs are decoded together; `abandon` removes those of a cancelled run.
