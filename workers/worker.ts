@@ -394,16 +394,20 @@ export class Worker {
     const say = lineWriter(this.#ports.nc, message.runId, this.#identity);
     const journal = message.stage === 'rollout' ? await this.#journal.read(message.runId, message.jobId) : [];
     const run = () =>
-      engine.run(message, { journal, weights }, {
-        signal,
-        progress: (done, total, note) => Object.assign(progress, { done, total, note }),
-        say: (text) => say('info', text),
-        journal: (text, tokens) => this.#journal.publish({ ...message, secret }, text, tokens),
-        ended: tellOfSamples(message, {
-          scorer: this.#scorerOf(message.jobId),
-          publish: (subject, text) => this.#ports.nc.publish(subject, text),
-        }),
-      });
+      engine.run(
+        message,
+        { journal, weights },
+        {
+          signal,
+          progress: (done, total, note) => Object.assign(progress, { done, total, note }),
+          say: (text) => say('info', text),
+          journal: (text, tokens) => this.#journal.publish({ ...message, secret }, text, tokens),
+          ended: tellOfSamples(message, {
+            scorer: this.#scorerOf(message.jobId),
+            publish: (subject, text) => this.#ports.nc.publish(subject, text),
+          }),
+        },
+      );
     if (role === 'trainer') return this.#lease.use(leaseOf(message), run);
     try {
       return await run();

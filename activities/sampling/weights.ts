@@ -49,7 +49,12 @@ export class WeightsPublisher {
   }
 
   /** An update was committed: the workers that sample may get its weights from its trainer now. */
-  committed({ log, inputs, iterations }: RunContext, iteration: number, profile: NumericProfile, weights: Digest): void {
+  committed(
+    { log, inputs, iterations }: RunContext,
+    iteration: number,
+    profile: NumericProfile,
+    weights: Digest,
+  ): void {
     if (iteration >= iterations) return;
     const { runId, store } = log;
     const { model } = inputs;

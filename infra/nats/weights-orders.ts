@@ -23,7 +23,8 @@ export class WeightsOrders {
    */
   holdersFor(runId: string, weights: string, url: string | undefined, holder: string | undefined): string[] {
     const known = this.#orders.get(runId);
-    const order = known?.weights === weights ? known : { weights, urls: holder === undefined ? [] : [holder] };
+    const isKnown = known !== undefined && known.weights === weights;
+    const order = isKnown ? known : { weights, urls: holder === undefined ? [] : [holder] };
     this.#orders.set(runId, order);
     if (url === undefined) return holdersBefore(order.urls, order.urls.length);
     if (!order.urls.includes(url)) order.urls.push(url);

@@ -6,8 +6,10 @@ import { keys } from '../../core/records/keys.ts';
 import { checkpointManifest, resultRecord, updateRecord, weightsManifest } from '../../core/records/schema.ts';
 import type { StatusEntry } from '../../core/records/schema.ts';
 import { faultsVariable } from '../../infra/faults/index.ts';
+import { stopStack } from '../../infra/stack/index.ts';
 import type { ProcessIdentity } from '../../infra/stack/process.ts';
 import { encodeRecord, needRecord } from '../../infra/store/records.ts';
+import { sharesVariable } from '../../workers/membership.ts';
 import { runWords } from '../cli.ts';
 import { harm, keepCopy } from '../damage.ts';
 import { Injector } from '../inject.ts';
@@ -294,6 +296,16 @@ describe('the inputs of a run (seed 42)', () => {
 });
 
 describe('weights for other processes that are damaged (seed 42)', () => {
+  const before = process.env[sharesVariable];
+  beforeAll(async () => {
+    await stopStack(loop.home); // the next one has this environment
+    process.env[sharesVariable] = 'off';
+  });
+  afterAll(() => {
+    if (before === undefined) delete process.env[sharesVariable];
+    else process.env[sharesVariable] = before;
+  });
+
   it('are written again by a trainer', async () => {
     await loop.up(separatePools);
     const run = await loop.create(recipe);

@@ -6,7 +6,7 @@ import { inTable, listedMetrics, metricNames, metricRows } from '../../api/runs/
 import { METRICS, metricInfo } from '../../core/metrics.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { measureOf } from '../../core/validation-measure.ts';
-import { LoopUnderTest } from '../loop-under-test.ts';
+import { LoopUnderTest, separatePools } from '../loop-under-test.ts';
 import type { Iteration, StartedRun } from '../loop-under-test.ts';
 
 describe('metrics', () => {
@@ -105,6 +105,8 @@ describe('metrics', () => {
         trainer: { total_training_steps: 1 },
       }),
     );
+    await loop.up(separatePools);
+    runs.push(await loop.completed({ trainer: { total_training_steps: 2 } }));
     const rows = await Promise.all(runs.map(({ log }) => metricRows(log)));
     reported = rows.flatMap(metricNames).map(inTable);
   });

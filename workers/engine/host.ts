@@ -213,11 +213,7 @@ export class EngineHost {
     return this.#datasets.open(await this.store(context.store), digest);
   }
 
-  async modelFolder(
-    context: Pick<JobContext, 'store'>,
-    model: Digest,
-    part: ModelPart = 'all',
-  ): Promise<string> {
+  async modelFolder(context: Pick<JobContext, 'store'>, model: Digest, part: ModelPart = 'all'): Promise<string> {
     return modelFolder(await this.store(context.store), model, this.options.cache, part, this.#tick);
   }
 

@@ -193,7 +193,9 @@ export class RolloutModel {
       return true;
     }
     if (complete)
-      this.#ports.log(`${runId}: weights ${weights.slice(0, 12)} from ${holders.join(' or ')} do not match their digest`);
+      this.#ports.log(
+        `${runId}: weights ${weights.slice(0, 12)} from ${holders.join(' or ')} do not match their digest`,
+      );
     this.#begin(wanted).begin(engine); // who reads along gets an error
     return false;
   }
