@@ -28,8 +28,10 @@ export async function trainingRollouts(services: StageServices, at: At): Promise
     jobs: jobs.length,
     unit: 'tokens',
   });
-  await services.weights.beforeRollouts(context, head, signal);
-  return Promise.all(jobs.map((job) => runRollout(services, at, job, onProgress)));
+  const haveWeights = await services.weights.beforeRollouts(context, head, signal);
+  const results = jobs.map((job) => runRollout(services, at, job, onProgress));
+  void Promise.race(results).then(haveWeights, () => {});
+  return Promise.all(results);
 }
 
 /** One rollout job to its result. Publishes weights that its worker lacks, and splits a poison job. */

@@ -72,13 +72,14 @@ export async function withScoredRollouts<T>(
   use: (scored: readonly ScoredRollout[]) => Promise<T>,
 ): Promise<T> {
   const { context, head, signal } = at;
-  await services.weights.beforeRollouts(context, head, signal);
+  const haveWeights = await services.weights.beforeRollouts(context, head, signal);
   for (;;) {
     const scored: JustScored<ScoredRollout>[] = [];
     try {
       const waves = new Waves(services, at, purpose);
       do scored.push(...(await scoredWave(services, at, purpose, waves.wave)));
       while (await waves.needsAnother(scored));
+      haveWeights();
       return await use(scored);
     } catch (error) {
       const madeBy = scored.flatMap((one) => one.madeBy);

@@ -26,24 +26,28 @@ export class WeightsPublisher {
     this.#recompute = recompute;
   }
 
-  /** Publishes the weights before the first rollout when there are rollout workers that do not hold them. */
-  async beforeRollouts(context: RunContext, head: Head, signal: AbortSignal): Promise<void> {
+  /**
+   * Before the first rollout: publishes the weights when there are rollout workers that do not hold them. When these get them from
+   * the trainer's memory, the publication can wait; the caller must call what this resolves with once they have them.
+   */
+  async beforeRollouts(context: RunContext, head: Head, signal: AbortSignal): Promise<() => void> {
     const { runId } = context.log;
-    if (head.position === 0 || this.#published.get(runId) === head.weightsDigest) return;
+    if (head.position === 0 || this.#published.get(runId) === head.weightsDigest) return () => {};
     const workers = await this.#ports.listWorkers();
     const { components } = trains(context.recipe);
     const holds = ({ lease, trains: trained }: Presence) =>
       lease === runId && (trained === undefined || components?.some((name) => trained.includes(name)));
     const outside = workers.filter((worker) => worker.roles.includes('rollout') && !holds(worker));
+    if (outside.length > 0 && !this.#ports.dispatcher.servesWeights(runId)) await this.publish(context, head, signal);
     this.#published.set(runId, head.weightsDigest);
-    if (outside.length === 0) return;
-    const published = this.publish(context, head, signal).catch((error: unknown) => {
+    return outside.length === 0 ? () => {} : () => this.#publishBeside(context, head, signal);
+  }
+
+  /** For workers that come when nobody has the weights in memory any more. */
+  #publishBeside(context: RunContext, head: Head, signal: AbortSignal): void {
+    const { runId } = context.log;
+    this.publish(context, head, signal).catch((error: unknown) => {
       if (this.#published.get(runId) === head.weightsDigest) this.#published.delete(runId);
-      throw error;
-    });
-    // From the trainer's memory the workers get them at once. The store has them for those that come when it is gone.
-    if (!this.#ports.dispatcher.servesWeights(runId)) return published;
-    published.catch((error: unknown) => {
       if (!signal.aborted) this.#ports.say(runId, 'debug', `weights not published: ${errorToJson(error).message}`);
     });
   }

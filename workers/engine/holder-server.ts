@@ -14,8 +14,8 @@ export interface HolderPorts {
   readonly weightsOf: (runId: string, weights: string) => Promise<ReadableWeights | undefined>;
 }
 
-/** Elements of one piece: a few milliseconds of copying. */
-const pieceElements = 1 << 20;
+/** Elements of one piece: less than a millisecond of copying. */
+const pieceElements = 1 << 18;
 const mostConnections = 64;
 
 /** Resolves with the URL, when it listens on any free port of the address. */
@@ -42,16 +42,26 @@ async function serve(asked: IncomingMessage, answer: ServerResponse, ports: Hold
   const elements = await found?.elements();
   if (found === undefined || elements === undefined || wanted.first > elements) return refuse(answer, 404);
   answer.writeHead(200, { 'content-length': (elements - wanted.first) * Float32Array.BYTES_PER_ELEMENT });
-  for (let at = wanted.first; at < elements; ) {
+  // Two buffers in turn: one is filled while the other is sent.
+  const buffers = [0, 1].map(() => new Float32Array(pieceElements));
+  let sent: Promise<void> = Promise.resolve();
+  for (let at = wanted.first, i = 0; at < elements; i++) {
     const ready = await found.beyond(at);
-    if (ready === undefined || answer.destroyed) return void answer.destroy();
-    const piece = new Float32Array(Math.min(pieceElements, ready - at));
+    if (ready === undefined) throw new Error('these weights are not in memory any more');
+    const piece = (buffers[i % 2] as Float32Array).subarray(0, Math.min(pieceElements, ready - at));
     await found.read(at, piece);
+    await sent;
+    sent = send(answer, new Uint8Array(piece.buffer, 0, piece.byteLength));
+    sent.catch(() => {}); // the next turn has the error
     at += piece.length;
-    if (!answer.write(new Uint8Array(piece.buffer))) await Promise.race([once(answer, 'drain'), once(answer, 'close')]);
   }
+  await sent;
   answer.end();
 }
+
+/** Resolves when the bytes are with the system, and may change. */
+const send = (answer: ServerResponse, bytes: Uint8Array): Promise<void> =>
+  new Promise((resolve, reject) => answer.write(bytes, (error) => (error ? reject(error) : resolve())));
 
 function refuse(answer: ServerResponse, status: number): void {
   answer.writeHead(status).end();

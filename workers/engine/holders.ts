@@ -1,6 +1,10 @@
-/** Gets weights from processes that have them in memory. core/wire/weights.ts says how they are asked. */
-import { request } from 'node:http';
-import type { IncomingMessage } from 'node:http';
+/**
+ * Gets weights from processes that have them in memory. core/wire/weights.ts says how they are asked. The answer's body is read
+ * from the socket into one buffer: the parser of Node's HTTP client gives it in pieces of 64 KiB, each in memory of its own, and takes
+ * three times as long.
+ */
+import { connect } from 'node:net';
+import type { Socket } from 'node:net';
 import type { ByteSink } from '../../core/byte-sink.ts';
 import { weightsPath } from '../../core/wire/weights.ts';
 import { messageProof } from '../../infra/store/result-proof.ts';
@@ -16,10 +20,13 @@ export interface AskedWeights {
 const silentMs = 10_000;
 /** A holder must be faster than this, in bytes per second, after `silentMs`. */
 const slowest = 1_000_000;
+const bufferBytes = 1 << 20;
+const mostHeaderBytes = 4_096;
+const endOfHeader = '\r\n\r\n';
 
 /**
  * Writes the fp32 values of all elements to the sink, in order, and resolves with true. Each holder goes on where the one before
- * has ended; false when the last of them has not sent everything.
+ * has ended; false when the last of them has not sent everything. `sink` may not keep what it gets.
  */
 export async function readFromHolders(
   holders: readonly string[],
@@ -29,42 +36,125 @@ export async function readFromHolders(
   const bytes = asked.elements * Float32Array.BYTES_PER_ELEMENT;
   let done = 0;
   for (const holder of holders) {
-    // A value that has come in part is asked for again: what is behind the last whole one is dropped.
+    // A value that has come in part is asked for again: what came of it before is skipped.
     let skip = done % Float32Array.BYTES_PER_ELEMENT;
-    try {
-      const began = performance.now();
-      let got = 0;
-      for await (const piece of await answerOf(holder, asked, Math.floor(done / Float32Array.BYTES_PER_ELEMENT))) {
-        const fresh = piece.subarray(Math.min(skip, piece.byteLength));
-        skip -= piece.byteLength - fresh.byteLength;
-        if (done + fresh.byteLength > bytes) return false;
-        await sink(fresh);
-        done += fresh.byteLength;
-        got += fresh.byteLength;
-        const ms = performance.now() - began;
-        if (ms > silentMs && got < (slowest * ms) / 1_000) break;
-      }
-    } catch {
-      continue; // the next one, or the store
-    }
-    if (done === bytes) return true;
+    const first = Math.floor(done / Float32Array.BYTES_PER_ELEMENT);
+    const isMore = await readBody(holder, asked, first, async (piece) => {
+      const fresh = piece.subarray(Math.min(skip, piece.byteLength));
+      skip -= piece.byteLength - fresh.byteLength;
+      if (done + fresh.byteLength > bytes) throw new Error('more bytes than were asked for');
+      await sink(fresh);
+      done += fresh.byteLength;
+    }).then(
+      () => false,
+      () => true, // the next one, or the store
+    );
+    if (done === bytes) return !isMore;
   }
   return false;
 }
 
-async function answerOf(holder: string, asked: AskedWeights, first: number): Promise<AsyncIterable<Buffer>> {
+/** Rejects when the holder refuses, is silent or slow, or ends too early. */
+async function readBody(holder: string, asked: AskedWeights, first: number, sink: ByteSink): Promise<void> {
+  const { hostname, port, host } = new URL(holder);
   const path = weightsPath(asked.runId, asked.weights, first);
-  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
-    const asking = request(
-      new URL(path, holder),
-      { headers: { authorization: messageProof(asked.secret, path) }, agent: false, timeout: silentMs },
-      resolve,
-    );
-    asking.on('timeout', () => asking.destroy(new Error(`${holder} is silent`)));
-    asking.on('error', reject);
-    asking.end();
+  const body = new BodyReader(holder, sink);
+  const socket = connect({
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: Number(port),
+    onread: {
+      buffer: Buffer.allocUnsafe(bufferBytes),
+      callback: (count, buffer) => {
+        void body.take(Buffer.from(buffer.buffer, buffer.byteOffset, count), socket);
+        return !body.isBusy;
+      },
+    },
   });
-  if (answer.statusCode === 200) return answer;
-  answer.destroy();
-  throw new Error(`${holder} answered ${answer.statusCode}`);
+  socket.setTimeout(silentMs, () => socket.destroy(new Error(`${holder} is silent`)));
+  socket.on('error', (error) => body.fail(error));
+  socket.on('close', () => body.end());
+  socket.write(
+    [
+      `GET ${path} HTTP/1.1`,
+      `host: ${host}`,
+      `authorization: ${messageProof(asked.secret, path)}`,
+      'connection: close',
+      endOfHeader.slice(2),
+    ].join('\r\n'),
+  );
+  try {
+    await body.over;
+  } finally {
+    socket.destroy();
+  }
+}
+
+class BodyReader {
+  readonly over: Promise<void>;
+  readonly #holder: string;
+  readonly #sink: ByteSink;
+  readonly #began = performance.now();
+  #header: string | undefined = '';
+  #left = Number.POSITIVE_INFINITY;
+  #got = 0;
+  #busy = false;
+  #settle: { readonly done: () => void; readonly fail: (error: unknown) => void } = { done: () => {}, fail: () => {} };
+
+  constructor(holder: string, sink: ByteSink) {
+    this.#holder = holder;
+    this.#sink = sink;
+    this.over = new Promise((done, fail) => (this.#settle = { done, fail }));
+  }
+
+  /** Is a piece being written? Then the socket waits, because its buffer is in use. */
+  get isBusy(): boolean {
+    return this.#busy;
+  }
+
+  fail(error: unknown): void {
+    this.#settle.fail(error);
+  }
+
+  /** The connection has closed. */
+  end(): void {
+    if (!this.#busy) this.#settle.fail(new Error(`${this.#holder} has ended with ${this.#left} bytes left`));
+  }
+
+  async take(bytes: Buffer, socket: Socket): Promise<void> {
+    this.#busy = true;
+    try {
+      const body = this.#header === undefined ? bytes : this.#afterHeader(bytes);
+      await this.#sink(body);
+      this.#left -= body.byteLength;
+      this.#got += body.byteLength;
+      const ms = performance.now() - this.#began;
+      if (ms > silentMs && this.#got < (slowest * ms) / 1_000) throw new Error(`${this.#holder} is too slow`);
+      if (this.#left < 0) throw new Error(`${this.#holder} has sent more than it said`);
+      if (this.#left === 0) return this.#settle.done();
+    } catch (error) {
+      return this.#settle.fail(error);
+    } finally {
+      this.#busy = false;
+    }
+    if (socket.destroyed) this.end();
+    else socket.resume();
+  }
+
+  /** What of these bytes belongs to the body. Throws when the answer is no 200. */
+  #afterHeader(bytes: Buffer): Buffer {
+    const text = (this.#header ?? '') + bytes.toString('latin1');
+    const at = text.indexOf(endOfHeader);
+    if (at < 0 && text.length < mostHeaderBytes) {
+      this.#header = text;
+      return bytes.subarray(bytes.length);
+    }
+    const [status, ...lines] = text.slice(0, Math.max(at, 0)).split('\r\n');
+    const length = lines.map((line) => /^content-length: *(\d+)$/i.exec(line)?.[1]).find((one) => one !== undefined);
+    if (!/^HTTP\/1\.1 200 /.test(status ?? '') || length === undefined)
+      throw new Error(`${this.#holder} answered ${status ?? 'nothing'}`);
+    const before = (this.#header ?? '').length;
+    this.#header = undefined;
+    this.#left = Number(length);
+    return bytes.subarray(at + endOfHeader.length - before);
+  }
 }

@@ -1,0 +1,125 @@
+/**
+ * How long after an update the samplers have its weights, and what they read from the store: `npm run bench:weights -- [--size S|M|R]
+ * [--samplers 1,4,8] [--json]`. Real runs on one machine, with workers that get weights from the trainer and from each other, and
+ * with workers that all read the store. A run's number is the median of its iterations, without the first two.
+ */
+import { parseArgs } from 'node:util';
+import { sizeNames, sizeOf } from '../bench/sizes.ts';
+import type { SizeName } from '../bench/sizes.ts';
+import { at } from '../core/at.ts';
+import { actorOf } from '../core/records/components.ts';
+import { keys } from '../core/records/keys.ts';
+import { resultRecord } from '../core/records/schema.ts';
+import { needRecord } from '../infra/store/records.ts';
+import { checkpointElements } from '../models/checkpoint.ts';
+import { sharesVariable } from '../workers/membership.ts';
+import { LoopUnderTest } from './loop-under-test.ts';
+import type { Iteration, StartedRun } from './loop-under-test.ts';
+
+const { values } = parseArgs({
+  options: {
+    size: { type: 'string', default: 'R' },
+    samplers: { type: 'string', default: '1,4,8' },
+    json: { type: 'boolean', default: false },
+  },
+});
+const size = values.size as SizeName;
+if (!sizeNames.includes(size)) throw new Error(`--size: expected ${sizeNames.join(', ')}, got ${values.size}`);
+const counts = values.samplers.split(',').map(Number);
+if (!counts.every((count) => Number.isInteger(count) && count > 0))
+  throw new Error(`--samplers: expected numbers like 1,4,8, got ${values.samplers}`);
+
+/** Iterations whose weights are loaded into engines that exist already. */
+const measured = 5;
+const warmUp = 2;
+
+interface Row {
+  readonly samplers: number;
+  readonly share: 'on' | 'off';
+  readonly weightsGb: number;
+  /** From the commit of an update until the last sampler has its weights, per GB. */
+  readonly secondsPerGb: number;
+  /** Bytes that all samplers together read from the store for one publication, as a multiple of the weights. */
+  readonly readFromStore: number;
+}
+
+const rows: Row[] = [];
+for (const samplers of counts)
+  for (const share of ['on', 'off'] as const) {
+    const row = await measure(samplers, share);
+    rows.push(row);
+    if (values.json) console.log(JSON.stringify(row));
+  }
+if (!values.json) console.table(rows);
+
+async function measure(samplers: number, share: 'on' | 'off'): Promise<Row> {
+  process.env[sharesVariable] = share;
+  const { tie_word_embeddings: _, ...shape } = sizeOf(size, false).shape;
+  const loop = new LoopUnderTest(undefined, { ...shape, max_position_embeddings: 64 });
+  try {
+    await loop.up([
+      { name: 'train', count: 1, roles: ['trainer'], threads: 1 },
+      { name: 'sample', count: samplers, roles: ['rollout'], threads: 1 },
+      { name: 'score', count: 1, roles: ['reward'], threads: 1 },
+    ]);
+    const run = await loop.start({
+      data: { train_batch_size: 2 * samplers },
+      rollout: { n: 2, max_num_seqs: 2 },
+      actor: { optim: { weight_decay: 0.1 } }, // so that the weights change, whatever the scores are
+      trainer: { total_training_steps: warmUp + measured },
+    });
+    const { state } = await loop.ended(run);
+    if (state !== 'completed') throw new Error(`the run of ${samplers} samplers is ${state}`);
+    const all = await loop.iterations(run);
+    const iterations = all.slice(warmUp);
+    const weightsGb = await sizeOfWeights(run);
+    const waited = await Promise.all(
+      iterations.map((iteration, i) => exposed(loop, run, at(all, warmUp + i - 1), iteration)),
+    );
+    const read = iterations.map(({ batch }) => Number(batch.timings['perf/weights_from_store_gb'] ?? 0));
+    return {
+      samplers,
+      share,
+      weightsGb: round(weightsGb),
+      secondsPerGb: round(median(waited) / weightsGb),
+      readFromStore: round(median(read) / weightsGb),
+    };
+  } finally {
+    await loop.remove();
+  }
+}
+
+/**
+ * From the commit of the update until the last sampler with a job has its weights. The result of a job says when the job ended and
+ * how long it took, and its first part was the wait for weights.
+ */
+async function exposed(loop: LoopUnderTest, run: StartedRun, before: Iteration, { batch }: Iteration): Promise<number> {
+  const results = await Promise.all(
+    batch.results.map(async (id) => (await needRecord(loop.store, keys.result(run.runId, id), resultRecord)).record),
+  );
+  const ready = new Map<string, number>();
+  for (const { timings, writer, stage } of results) {
+    if (stage !== 'rollout') continue;
+    const after = Number(timings['timing_s/rollout']) - Number(timings['timing_s/load_weights'] ?? 0);
+    const at = Date.parse(writer.at) / 1_000 - after;
+    ready.set(writer.process, Math.min(at, ready.get(writer.process) ?? at));
+  }
+  return Math.max(...ready.values()) - Date.parse(before.update.writer.at) / 1_000;
+}
+
+/** In GB, of the fp32 values that the last checkpoint has. */
+async function sizeOfWeights({ log }: StartedRun): Promise<number> {
+  const head = await log.head();
+  const saved = head && (await log.checkpointOf(head.position, head.stateDigest));
+  if (saved === undefined) throw new Error('the run has saved no state');
+  return (4 * checkpointElements(actorOf(saved.record.components))) / 1e9;
+}
+
+function median(all: readonly number[]): number {
+  const sorted = [...all].sort((a, b) => a - b);
+  return at(sorted, Math.floor(sorted.length / 2));
+}
+
+function round(value: number): number {
+  return Number(value.toPrecision(3));
+}
