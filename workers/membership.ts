@@ -21,7 +21,7 @@ export const sharesVariable = 'PETREL_SHARE_WEIGHTS';
 
 /** The address of this machine towards NATS: that is where the other workers of the stack are. */
 async function servingAddress(natsUrl: string): Promise<string | undefined> {
-  return process.env[sharesVariable] === 'off' ? undefined : addressTowards(natsUrl);
+  return process.env[sharesVariable] === 'off' ? undefined : addressTowards(natsUrl.split(',')[0] ?? natsUrl);
 }
 
 export interface Membership extends Pick<WorkerPorts, 'isKnownStore' | 'build' | 'stackInstance' | 'servesOn'> {

@@ -10,6 +10,7 @@ import { tlsOptions } from './tls-options.ts';
 
 /** Where NATS is and how to authenticate. */
 export interface NatsTarget {
+  /** Of one server, or of several of a cluster with commas between. */
   readonly url: string;
   /** Without it the server must accept everybody. A function is asked for each connection. */
   readonly credential?: NatsCredential | (() => NatsCredential) | undefined;
@@ -17,6 +18,10 @@ export interface NatsTarget {
   readonly system?: NatsCredential | undefined;
   /** Prefix of the subjects of answers; absent: the client's default. */
   readonly inbox?: string | undefined;
+  /** Copies of each stream; absent: one. */
+  readonly replicas?: number | undefined;
+  /** Prefix of requests to JetStream; absent: that of the workers' account (exchange.ts). */
+  readonly jobsApi?: string | undefined;
   /** Certificate (PEM) that has signed the server's; absent: the connection is not encrypted. */
   readonly ca?: string | undefined;
 }
@@ -25,6 +30,11 @@ export interface NatsTarget {
 export interface HasNats {
   readonly nats: NatsTarget;
 }
+
+const targets = new WeakMap<NatsConnection, NatsTarget>();
+
+/** What `connectNats` was told of the servers of this connection. */
+export const targetOf = (nc: NatsConnection): Partial<NatsTarget> => targets.get(nc) ?? {};
 
 /** The first version with per-message time to live, which presence needs. */
 export const natsVersionFloor = '2.11.0';
@@ -46,6 +56,7 @@ export async function connectNats(
   options: NatsConnectOptions = {},
 ): Promise<NatsConnection> {
   const connection = await firstConnection(connectOptions(nats, name), options.timeoutMs ?? 20_000);
+  targets.set(connection, nats);
   const version = connection.info?.version ?? 'unknown';
   if (isOlder(version, natsVersionFloor)) {
     await connection.close();
@@ -69,7 +80,7 @@ export async function connectSystem(nats: NatsTarget, name: string): Promise<Nat
 
 function connectOptions({ url, credential, inbox, ca }: NatsTarget, name: string): ConnectionOptions {
   return {
-    servers: url,
+    servers: url.split(','),
     name,
     ...(credential === undefined ? {} : { authenticator: natsAuthenticator(credential) }),
     ...(inbox === undefined ? {} : { inboxPrefix: inbox }),

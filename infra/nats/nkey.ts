@@ -25,6 +25,28 @@ export function natsAuthenticator(credential: NatsCredential | (() => NatsCreden
   };
 }
 
+/** A credentials file, as `nsc` writes it: a user JWT and the seed of its key. Undefined when it is none. */
+export function readCredentials(text: string): NatsCredential | undefined {
+  const part = (name: string) => new RegExp(`-----BEGIN ${name}-----\\s+(\\S+)\\s+-+END ${name}-+`).exec(text)?.[1];
+  const [jwt, seed] = [part('NATS USER JWT'), part('USER NKEY SEED')];
+  const raw = seed === undefined ? undefined : rawSeed(seed);
+  return jwt === undefined || raw === undefined ? undefined : { key: pkcs8Of(raw), jwt };
+}
+
+/** The 32 bytes of a user's seed `SU…`: behind two bytes that say what it is, before two of a checksum. */
+function rawSeed(seed: string): Buffer | undefined {
+  const values = [...seed].map((letter) => alphabet.indexOf(letter));
+  if (!seed.startsWith('SU') || values.includes(-1)) return undefined;
+  const bits = values.map((value) => value.toString(2).padStart(5, '0')).join('');
+  const bytes = Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
+  if (bytes.length !== 36 || crc16(bytes.subarray(0, 34)) !== bytes.readUInt16LE(34)) return undefined;
+  return bytes.subarray(2, 34);
+}
+
+/** RFC 8410: an Ed25519 private key as PKCS #8, in base64. */
+const pkcs8Of = (raw: Buffer): string =>
+  Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), raw]).toString('base64');
+
 /** The public key in the form of the server's configuration: `U…`. */
 export function publicNkey(key: string): string {
   const { x = '' } = createPublicKey(privateKeyOf(key)).export({ format: 'jwk' });

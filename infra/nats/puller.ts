@@ -21,6 +21,7 @@ import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
 import { faultPoint } from '../faults/index.ts';
 import { provenFailure } from '../store/result-proof.ts';
 import { askToDeclare } from './declarations.ts';
+import { targetOf } from './connection.ts';
 import { workerApiPrefix } from './exchange.ts';
 import { readMessage } from './incoming.ts';
 import { linkOf } from './link.ts';
@@ -129,7 +130,10 @@ export class Puller {
   async #open(): Promise<Consumer> {
     const { nc, identity, role, profile } = this.#ports;
     await askToDeclare(nc, identity, { what: 'jobs', role, profile });
-    return jetstream(nc, { apiPrefix: workerApiPrefix }).consumers.get(jobStream(role), jobConsumer(role, profile));
+    return jetstream(nc, { apiPrefix: targetOf(nc).jobsApi ?? workerApiPrefix }).consumers.get(
+      jobStream(role),
+      jobConsumer(role, profile),
+    );
   }
 
   /**

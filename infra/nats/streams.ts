@@ -24,6 +24,7 @@ import {
 } from '../../core/wire/messages.ts';
 import type { Timing } from '../../core/wire/messages.ts';
 import { journalStream, journalStreamSubjects } from '../../core/wire/journal.ts';
+import { targetOf } from './connection.ts';
 import { roles } from '../../core/roles.ts';
 import type { Role } from '../../core/roles.ts';
 
@@ -50,8 +51,10 @@ const missingStream = 10059;
  */
 export async function ensureStreams(nc: NatsConnection, timing: Timing): Promise<JetStreamManager> {
   const jsm = await jetstreamManager(nc);
+  const num_replicas = targetOf(nc).replicas ?? 1;
   for (const role of roles) {
     await ensureStream(jsm, {
+      num_replicas,
       name: jobStream(role),
       subjects: [jobStreamSubjects(role)],
       retention: RetentionPolicy.Workqueue,
@@ -62,7 +65,7 @@ export async function ensureStreams(nc: NatsConnection, timing: Timing): Promise
       duplicate_window: nanos(dedupeMs),
     });
   }
-  await ensureStream(jsm, journalSettings);
+  await ensureStream(jsm, { ...journalSettings, num_replicas });
   await declarePresence(nc, timing);
   return jsm;
 }
@@ -122,6 +125,7 @@ async function declarePresence(nc: NatsConnection, timing: Timing): Promise<void
     ttl: timing.presenceMs,
     storage: StorageType.Memory,
     max_bytes: maxPresenceBytes,
+    replicas: targetOf(nc).replicas ?? 1,
   });
 }
 

@@ -9,7 +9,7 @@ export function tlsOptions({ url, ca }: { readonly url: string; readonly ca?: st
   tls?: TlsOptions;
 } {
   if (ca === undefined) return {};
-  const host = new URL(url).hostname.replace(/^\[(.*)\]$/, '$1');
+  const host = new URL(url.split(',')[0] ?? url).hostname.replace(/^\[(.*)\]$/, '$1');
   const tls: TlsOptions & { readonly host: string } = { ca, host };
   return { tls };
 }

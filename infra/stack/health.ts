@@ -5,6 +5,8 @@ import { acceptsConnections } from '../ports.ts';
 import { isTemporalReady } from '../temporal/server.ts';
 import { logFile } from './logs.ts';
 import { isAlive } from './process.ts';
+import { requireServing } from './serving.ts';
+import type { OwnedByOthers } from './servers.ts';
 import { readStackFile, stackFile } from './state.ts';
 import type { ChildState, StackInfo } from './state.ts';
 
@@ -25,14 +27,16 @@ export async function stackHealth(home: string): Promise<StackHealth> {
   if (!stack)
     return { state: 'down', supervisor: undefined, temporal: undefined, nats: undefined, children: [], problems: [] };
   const alive = isAlive(stack);
-  const port = Number(stack.temporal.address.split(':')[1]);
-  const [temporalServes, natsServes] = await Promise.all([isTemporalServing(home, port), isNatsServing(stack.nats)]);
+  const [temporalServes, natsServes] = await Promise.all([
+    isTemporalServing(home, stack.temporal),
+    isNatsServing(stack.nats),
+  ]);
   const problems = [
     ...(alive ? [] : ['the supervisor is gone: `petrel up` restarts it, and it adopts the running processes']),
     ...(temporalServes
       ? []
-      : [`Temporal does not answer at ${stack.temporal.address}: see ${logFile(home, 'temporal')}`]),
-    ...(natsServes ? [] : [`NATS does not answer at ${stack.nats.url}: see ${logFile(home, 'nats')}`]),
+      : [`Temporal does not answer at ${stack.temporal.address}: see ${whereOf(home, 'temporal', stack.temporal)}`]),
+    ...(natsServes ? [] : [`NATS does not answer at ${stack.nats.url}: see ${whereOf(home, 'nats', stack.nats)}`]),
     ...stack.children.flatMap((child) => childProblem(home, child)),
     ...(stack.build === buildId()
       ? []
@@ -52,17 +56,30 @@ export async function stackHealth(home: string): Promise<StackHealth> {
 }
 
 /** A stack of an older build has no credential of the system account. Then only the port can be checked. */
-async function isNatsServing({ system, ...nats }: StackInfo['nats']): Promise<boolean> {
+async function isNatsServing({ system, ofOthers, ...nats }: StackInfo['nats']): Promise<boolean> {
+  if (ofOthers) return serves({ nats: { ...nats, replicas: nats.replicas ?? 1 } });
   return system === undefined ? acceptsConnections(Number(new URL(nats.url).port)) : isNatsReady({ ...nats, system });
 }
 
-async function isTemporalServing(home: string, port: number): Promise<boolean> {
+async function isTemporalServing(home: string, { ofOthers, ...temporal }: StackInfo['temporal']): Promise<boolean> {
+  if (ofOthers) return serves({ temporal: { ...temporal, namespace: temporal.namespace ?? 'default' } });
+  const port = Number(temporal.address.split(':')[1]);
   try {
     return await isTemporalReady(readTools(home).temporal.path, port);
   } catch {
     return await acceptsConnections(port); // without the key, only the port can be checked
   }
 }
+
+/** Of servers of stack.yaml. */
+const serves = (servers: OwnedByOthers): Promise<boolean> =>
+  requireServing(servers).then(
+    () => true,
+    () => false,
+  );
+
+const whereOf = (home: string, name: string, { ofOthers }: { readonly ofOthers?: true | undefined }): string =>
+  ofOthers ? 'stack.yaml' : logFile(home, name);
 
 function childProblem(
   home: string,

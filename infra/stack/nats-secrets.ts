@@ -34,6 +34,8 @@ export async function currentSecrets(kept: NatsSecrets, instance: string): Promi
 
 /** How the stack's own workers on this machine reach NATS. Their credential permits what a worker needs. */
 export function asWorker({ nats }: Pick<StackInfo, 'nats'>, instance: string): HasNats {
+  // On a cluster of others the stack has one account, in which the workers ask JetStream itself.
+  if (nats.ofOthers) return { nats: { ...nats, jobsApi: '$JS.API', inbox: inboxOf({ instance }) } };
   return { nats: { url: nats.url, ca: nats.ca, credential: nats.workers, inbox: inboxOf({ instance }) } };
 }
 

@@ -10,6 +10,7 @@ import { natsAuthority } from '../nats/authority.ts';
 import { serverCertificate } from '../nats/certificate.ts';
 import { natsCredential } from '../nats/nkey.ts';
 import { listenAddress } from './listen.ts';
+import { ownedByOthers } from './servers.ts';
 
 const poolSchema = z.object({
   name: z.string().regex(/^[a-z0-9][a-z0-9-]*$/, 'a pool name has small letters, digits and -'),
@@ -33,6 +34,8 @@ const configSchema = z.object({
   pools: z.array(poolSchema).readonly(),
   /** Absent: the servers are reached from this machine only. */
   listen: listenAddress.optional(),
+  /** Servers of stack.yaml; the others are embedded. */
+  servers: ownedByOthers.optional(),
   /** Scripts that Node runs instead of the built control and worker processes; for tests. */
   programs: z.object({ control: z.string(), worker: z.string() }).optional(),
 });
@@ -66,9 +69,19 @@ const stackSchema = z.object({
   build: z.string(),
   phase: z.enum(['running', 'stopping']),
   /** Stacks that an older build started have no credentials. */
-  temporal: z.object({ address: z.string(), payloadKey: z.string().optional() }),
+  temporal: z.object({
+    address: z.string(),
+    namespace: z.string().optional(),
+    tls: z.boolean().optional(),
+    apiKey: z.string().optional(),
+    payloadKey: z.string().optional(),
+    /** A server that this stack does not own. */
+    ofOthers: z.literal(true).optional(),
+  }),
   nats: z.object({
     url: z.string(),
+    ofOthers: z.literal(true).optional(),
+    replicas: z.int().optional(),
     credential: natsCredential.optional(),
     system: natsCredential.optional(),
     /** Of the workers of this machine. */

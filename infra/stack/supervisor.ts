@@ -196,9 +196,10 @@ export class Supervisor {
       control: builtProgram('control'),
       worker: builtProgram('worker'),
     };
+    const { servers } = this.#config;
     return [
-      temporalChild(this.#home, tools.temporal, this.#endpoints),
-      natsChild(this.#home, tools['nats-server'], this.#endpoints),
+      ...(servers?.temporal ? [] : [temporalChild(this.#home, tools.temporal, this.#endpoints)]),
+      ...(servers?.nats ? [] : [natsChild(this.#home, tools['nats-server'], this.#endpoints)]),
       controlChild(this.#home, programs.control),
       ...this.#config.pools.flatMap((pool) =>
         Array.from({ length: pool.count }, (_, index) => workerChild(this.#home, programs.worker, pool, index)),
@@ -242,19 +243,24 @@ export class Supervisor {
   #publish(): void {
     if (!this.#started || !this.hasFolder) return;
     const { temporalPort, nats, tls, payloadKey } = this.#endpoints;
+    const { servers } = this.#config;
     const info: StackInfo = {
       ...ownIdentity(),
       startedAt: this.#startedAt,
       build: buildId(),
       phase: this.#phase,
-      temporal: { address: `${loopback}:${temporalPort}`, payloadKey },
-      nats: {
-        url: natsUrl(this.#endpoints),
-        ca: tls?.ca,
-        credential: nats.stack,
-        system: nats.system,
-        workers: nats.workers,
-      },
+      temporal: servers?.temporal
+        ? { ...servers.temporal, payloadKey, ofOthers: true }
+        : { address: `${loopback}:${temporalPort}`, payloadKey },
+      nats: servers?.nats
+        ? { ...servers.nats, ofOthers: true }
+        : {
+            url: natsUrl(this.#endpoints),
+            ca: tls?.ca,
+            credential: nats.stack,
+            system: nats.system,
+            workers: nats.workers,
+          },
       pools: this.#config.pools,
       ...(this.#config.listen && { listen: this.#config.listen }),
       children: [...this.#children.values()].map(({ state }) => state),

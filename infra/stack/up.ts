@@ -2,7 +2,8 @@
 import { spawn } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { errorToJson, RetryableError, TerminalError } from '../../core/errors.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { errorToJson, InvalidInputError, RetryableError, TerminalError } from '../../core/errors.ts';
 import { builtProgram, buildId, readTools } from '../home.ts';
 import { poll } from '../poll.ts';
 import { childVariable, kindVariable, stackVariable } from './child-spec.ts';
@@ -13,6 +14,8 @@ import { identify, isAlive, signalProcess, waitForExit } from './process.ts';
 import type { ProcessIdentity } from './process.ts';
 import { isStackReady, readStack } from './read.ts';
 import { readyFileVariable } from './ready.ts';
+import { requireServing } from './serving.ts';
+import { readServers } from './servers.ts';
 import { defaultPools, lockFolder, makeStackFolder, onlyIfUp, readConfig, writeConfig } from './state.ts';
 import type { ChildState, StackConfig, StackInfo, WorkerPool } from './state.ts';
 
@@ -45,6 +48,7 @@ export async function ensureStack(options: EnsureStackOptions): Promise<StackInf
   const { home } = options;
   requireSetUp(home);
   makeStackFolder(home);
+  await chooseServers(home);
   writeWanted(options);
   const until = performance.now() + (options.timeoutMs ?? readyTimeoutMs);
   for (;;) {
@@ -101,13 +105,41 @@ export function requireSetUp(home: string): void {
   ['supervisor', 'control', 'worker'].forEach(builtProgram);
 }
 
+/**
+ * The servers of a stack are chosen when it starts. Throws InvalidInputError when stack.yaml has changed since, and RetryableError when
+ * a server that it names does not serve.
+ */
+async function chooseServers(home: string): Promise<void> {
+  const [wanted, before] = [readServers(home), readConfig(home)];
+  const isOther = !isDeepStrictEqual(wanted, before?.servers);
+  const running = readStack(home);
+  if (running !== undefined && isOther)
+    throw new InvalidInputError('the servers of stack.yaml are others than those of the running stack', {
+      hint: 'petrel down, then petrel up',
+    });
+  if (running !== undefined) return;
+  if (wanted !== undefined) await requireServing(wanted);
+  if (isOther) {
+    const { servers: _, ...rest } = before ?? { pools: defaultPools };
+    writeConfig(home, { ...rest, ...(wanted && { servers: wanted }) });
+  }
+}
+
 function writeWanted({ home, workers, programs, listen }: EnsureStackOptions): void {
   const before = readConfig(home);
   const pools = workers ?? before?.pools ?? defaultPools;
   const chosen = programs ?? before?.programs;
   const address = listen === 'off' ? undefined : (listen ?? before?.listen);
+  if (address !== undefined && before?.servers?.nats !== undefined)
+    throw new InvalidInputError(
+      'machines can join only a stack with its own NATS server, and stack.yaml names another one',
+      {
+        hint: 'petrel up --listen off',
+      },
+    );
   const config: StackConfig = {
     pools,
+    ...(before?.servers && { servers: before.servers }),
     ...(address === undefined ? {} : { listen: address }),
     ...(chosen === undefined ? {} : { programs: chosen }),
   };

@@ -225,7 +225,7 @@ void failOrphanedActivities(client, petrelHome(), (line) => console.log(line)).c
 const logs = new LogCollector(nc, { writer: String(process.pid), instance }, (runId) => runStores.get(runId));
 const worker = await Worker.create({
   connection: await connectTemporalWorker(stack),
-  namespace: 'default',
+  namespace: stack.temporal.namespace ?? 'default',
   dataConverter: dataConverterOf(stack.temporal),
   identity: temporalIdentity(),
   taskQueue,

@@ -10,7 +10,6 @@ import { errorToJson } from '../../core/errors.ts';
 import { drivenRuns } from '../../infra/stack/driven-runs.ts';
 import { isAlive, ownIdentity } from '../../infra/stack/process.ts';
 
-const namespace = 'default';
 /** A process by pid and start time, and its machine: `4711.882347@host`. */
 const pattern = /^(\d+)\.(\d+)@(.*)$/;
 
@@ -36,6 +35,7 @@ export async function failOrphanedActivities(client: Client, home: string, log: 
 
 async function failOrphansOf(client: Client, runId: string): Promise<void> {
   const execution = { workflowId: runId };
+  const { namespace } = client.options;
   // Without this, the next workflow task would wait for a while in the dead process's own (sticky) task queue.
   await client.workflowService.resetStickyTaskQueue({ namespace, execution });
   const { pendingActivities } = await client.workflowService.describeWorkflowExecution({ namespace, execution });
