@@ -5,14 +5,14 @@ import { connectNats } from '../nats/connection.ts';
 import { connectTemporalClient } from '../temporal/connection.ts';
 import type { OwnedByOthers } from './servers.ts';
 
-const timeoutMs = 10_000;
+const usualTimeoutMs = 10_000;
 
 /** Throws RetryableError for a server that does not answer, InvalidInputError for one that cannot serve a stack. */
-export async function requireServing({ temporal, nats }: OwnedByOthers): Promise<void> {
-  await Promise.all([nats && requireNats(nats), temporal && requireTemporal(temporal)]);
+export async function requireServing({ temporal, nats }: OwnedByOthers, timeoutMs = usualTimeoutMs): Promise<void> {
+  await Promise.all([nats && requireNats(nats, timeoutMs), temporal && requireTemporal(temporal, timeoutMs)]);
 }
 
-async function requireNats(nats: NonNullable<OwnedByOthers['nats']>): Promise<void> {
+async function requireNats(nats: NonNullable<OwnedByOthers['nats']>, timeoutMs: number): Promise<void> {
   const nc = await connectNats({ nats }, 'petrel-up', { timeoutMs }).catch((error: unknown) => {
     throw new RetryableError('NatsUnreachable', errorToJson(error).message, {
       where: 'stack.yaml: nats',
@@ -32,7 +32,7 @@ async function requireNats(nats: NonNullable<OwnedByOthers['nats']>): Promise<vo
   }
 }
 
-async function requireTemporal(temporal: NonNullable<OwnedByOthers['temporal']>): Promise<void> {
+async function requireTemporal(temporal: NonNullable<OwnedByOthers['temporal']>, timeoutMs: number): Promise<void> {
   const { address, namespace } = temporal;
   const client = await connectTemporalClient({ temporal }, timeoutMs).catch((error: unknown) => {
     throw new RetryableError('TemporalUnreachable', errorToJson(error).message, {

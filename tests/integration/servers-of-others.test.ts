@@ -1,12 +1,13 @@
 /** A stack with the servers of stack.yaml: a cluster of three NATS servers with accounts, and a namespace of a Temporal server. */
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { jobStream } from '../../core/wire/messages.ts';
 import { connectTemporalClient } from '../../infra/temporal/connection.ts';
-import { readStack } from '../../infra/stack/index.ts';
+import { ensureStack, readStack } from '../../infra/stack/index.ts';
 import { stackHealth } from '../../infra/stack/health.ts';
+import { requireServing } from '../../infra/stack/serving.ts';
 import { LoopUnderTest, separatePools } from '../loop-under-test.ts';
 import { startNatsCluster } from '../nats-cluster.ts';
 import type { NatsCluster } from '../nats-cluster.ts';
@@ -66,5 +67,19 @@ describe('a stack with a cluster of three NATS servers and a Temporal namespace 
     await server?.restart();
     await loop.reaches(run, 'completed');
     expect(await loop.states(run)).toEqual(undisturbed);
+  });
+
+  it('refuses a namespace that does not exist, and other servers while it runs', async () => {
+    await expect(
+      requireServing({ temporal: { address: temporal.temporal.address, namespace: 'nowhere' } }),
+    ).rejects.toMatchObject({ where: 'stack.yaml: temporal.namespace', hint: expect.stringContaining('nowhere') });
+    const path = join(loop.home, 'stack.yaml');
+    const before = readFileSync(path, 'utf8');
+    writeFileSync(path, `temporal: { address: "${temporal.temporal.address}", namespace: ${namespace} }\n`);
+    await expect(ensureStack({ home: loop.home })).rejects.toMatchObject({ hint: 'petrel down, then petrel up' });
+    writeFileSync(path, before);
+    await expect(ensureStack({ home: loop.home, listen: { host: '127.0.0.1', port: 1 } })).rejects.toThrow(
+      /machines can join only a stack with its own NATS server/,
+    );
   });
 });
