@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,6 +26,12 @@ it('arrives as it was published, with the rights of its files', async () => {
   const reaper = 'build/native/petrel-reaper';
   expect(statSync(join(place, reaper)).mode & 0o111).toBe(statSync(join(packageRoot(), reaper)).mode & 0o111);
   expect(readFileSync(join(place, 'dist/build-id'))).toEqual(readFileSync(join(packageRoot(), 'dist/build-id')));
+});
+
+it('has all that its worker loads: started without a stack, it says so', async () => {
+  const place = await fetchBuild(store, build.digest, join(folder, 'home'));
+  const { stderr } = spawnSync(process.execPath, [join(place, 'dist/programs/worker.js')], { env: {}, encoding: 'utf8' });
+  expect(stderr).toContain('PETREL_STACK is not set');
 });
 
 it('removes what a process has left that was ended while it fetched one, and nothing else', async () => {

@@ -2,7 +2,6 @@
 import { jetstreamManager } from '@nats-io/jetstream';
 import { errorToJson, InvalidInputError, RetryableError } from '../../core/errors.ts';
 import { connectNats } from '../nats/connection.ts';
-import { connectTemporalClient } from '../temporal/connection.ts';
 import type { OwnedByOthers } from './servers.ts';
 
 const usualTimeoutMs = 10_000;
@@ -34,6 +33,8 @@ async function requireNats(nats: NonNullable<OwnedByOthers['nats']>, timeoutMs: 
 
 async function requireTemporal(temporal: NonNullable<OwnedByOthers['temporal']>, timeoutMs: number): Promise<void> {
   const { address, namespace } = temporal;
+  // Only now, because the builds that machines fetch do not have Temporal's client.
+  const { connectTemporalClient } = await import('../temporal/connection.ts');
   const client = await connectTemporalClient({ temporal }, timeoutMs).catch((error: unknown) => {
     throw new RetryableError('TemporalUnreachable', errorToJson(error).message, {
       where: 'stack.yaml: temporal',
