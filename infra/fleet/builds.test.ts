@@ -30,7 +30,10 @@ it('arrives as it was published, with the rights of its files', async () => {
 
 it('has all that its worker loads: started without a stack, it says so', async () => {
   const place = await fetchBuild(store, build.digest, join(folder, 'home'));
-  const { stderr } = spawnSync(process.execPath, [join(place, 'dist/programs/worker.js')], { env: {}, encoding: 'utf8' });
+  const { stderr } = spawnSync(process.execPath, [join(place, 'dist/programs/worker.js')], {
+    env: {},
+    encoding: 'utf8',
+  });
   expect(stderr).toContain('PETREL_STACK is not set');
 });
 
