@@ -174,6 +174,20 @@ describe('a plan, for any fleet', () => {
     );
   });
 
+  it('buys the cheaper place at once when the dearer one is given back for max_usd_per_hour', () => {
+    const [cheap, dear] = [place('a', { usdPerHour: 0.1 }), place('b', { usdPerHour: 0.12 })];
+    const given = input({
+      pools: [pool({ min: 1, max: 1, places: [cheap, dear] })],
+      demands: [],
+      instances: [{ id: 'i0', pool: 'sample', place: dear, state: 'ready' }],
+      maxUsdPerHour: 0.11,
+    });
+    expect(plan(given).decisions.map(({ place: { zone }, from, to }) => [zone, from, to])).toEqual([
+      ['a', 0, 1],
+      ['b', 1, 0],
+    ]);
+  });
+
   it('gives the same answer to the same question, and says why for every change', () => {
     fc.assert(
       fc.property(anyInput, (given) => {

@@ -16,6 +16,8 @@ import type { Share } from './worth.ts';
 
 /** Iterations whose price a run keeps back: the one in progress and the one that drains. */
 const reservedIterations = 2;
+/** A bound on the rounds of moves and cuts. 100,000 random fleets needed fewer. */
+const mostRounds = 20;
 
 export function plan(input: PlanInput): Plan {
   const notes: string[] = [];
@@ -25,8 +27,7 @@ export function plan(input: PlanInput): Plan {
     return { pool, ...wanted(pool, paid, input, notes), counts: countsOf(pool, input.instances) };
   });
   const before = pools.map(({ counts }) => new Map(counts));
-  for (const one of pools) move(one, input, notes);
-  cutToPrice(pools, input.maxUsdPerHour, notes);
+  notes.push(...settle(pools, input));
   const decisions = pools.flatMap((one, i) => changes(one, before[i] ?? new Map()));
   const reasons = (pools as readonly PoolPlan[]).map(({ pool: { name }, counts, because, cut }) => ({
     pool: name,
@@ -125,24 +126,36 @@ function reason(pool: Pool, given: readonly Share[], count: number, now: number,
   return `${waits}; one more would save ${next.toFixed(2)} of what it costs`;
 }
 
-/** Adds or gives back one after the other, each where it is best. */
-function move(one: PoolPlan, { refusals }: PlanInput, notes: string[]): void {
+/**
+ * Moves and cuts until nothing changes, because a dear instance that is cut may leave the money for a cheaper one: otherwise the
+ * next plan would buy that one. Returns what it could not do.
+ */
+function settle(pools: readonly PoolPlan[], input: PlanInput): string[] {
+  for (let round = 1; ; round++) {
+    const before = pools.flatMap(({ counts }) => [...counts.values()]);
+    const notes = pools.flatMap((one) => move(one, input) ?? []);
+    const cut = cutToPrice(pools, input.maxUsdPerHour);
+    const after = pools.flatMap(({ counts }) => [...counts.values()]);
+    if (round === mostRounds || after.every((count, i) => count === before[i])) return [...notes, ...cut];
+  }
+}
+
+/** Adds or gives back one after the other, each where it is best. Returns why it added less than it should. */
+function move(one: PoolPlan, { refusals }: PlanInput): string | undefined {
   const { pool, count, counts } = one;
   while (total(counts) > count) take(counts, dearestPlace(pool, counts));
-  if (total(counts) >= count) return;
+  if (total(counts) >= count) return undefined;
   if (refusals.some(({ kind, place }) => kind === 'limit' && pool.places.some((own) => samePlace(own, place)))) {
     one.cut = 'the account may not have more instances';
-    notes.push(`${pool.name} wants ${count - total(counts)} more, but ${one.cut}`);
-    return;
+    return `${pool.name} wants ${count - total(counts)} more, but ${one.cut}`;
   }
   while (total(counts) < count) {
     const place = nextPlace(pool, counts, refusals);
-    if (place === undefined) {
-      notes.push(`${pool.name} wants ${count - total(counts)} more, but no place has capacity at present`);
-      return;
-    }
+    if (place === undefined)
+      return `${pool.name} wants ${count - total(counts)} more, but no place has capacity at present`;
     counts.set(place, (counts.get(place) ?? 0) + 1);
   }
+  return undefined;
 }
 
 function take(counts: Counts, place: Parameters<Counts['get']>[0] | undefined): void {
@@ -150,9 +163,9 @@ function take(counts: Counts, place: Parameters<Counts['get']>[0] | undefined): 
   counts.set(place, (counts.get(place) ?? 0) - 1);
 }
 
-/** Gives back the dearest until the price is allowed, also below lower bounds: money is the harder limit. */
-function cutToPrice(pools: readonly PoolPlan[], most: number | undefined, notes: string[]): void {
-  if (most === undefined) return;
+/** Gives back the dearest until the price is allowed, also below lower bounds: money is the harder limit. Returns a note on it. */
+function cutToPrice(pools: readonly PoolPlan[], most: number | undefined): string[] {
+  if (most === undefined) return [];
   const priceOf = (counts: Counts) => [...counts].reduce((all, [place, count]) => all + place.usdPerHour * count, 0);
   const price = () => pools.reduce((all, { counts }) => all + priceOf(counts), 0);
   const wants = price();
@@ -163,7 +176,7 @@ function cutToPrice(pools: readonly PoolPlan[], most: number | undefined, notes:
     take(dearest.counts, dearestPlace(dearest.pool, dearest.counts));
     dearest.cut = `all pools may cost ${usd(most)} an hour`;
   }
-  if (price() < wants) notes.push(`what pays would cost ${usd(wants)} an hour, and max_usd_per_hour is ${usd(most)}`);
+  return price() < wants ? [`what pays would cost ${usd(wants)} an hour, and max_usd_per_hour is ${usd(most)}`] : [];
 }
 
 function changes({ pool, counts, because, cut }: PoolPlan, before: Counts): Decision[] {
