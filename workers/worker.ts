@@ -42,7 +42,7 @@ import { lineWriter } from '../infra/telemetry/run-log-lines.ts';
 import { engineTicks } from '../native/ticks.ts';
 import { drain, goodbyeMs, InFlightJob, within } from './drain.ts';
 import { EngineClient } from './engine/client.ts';
-import type { EngineAnswer } from './engine/client.ts';
+import type { Engine, EngineAnswer } from './engine/client.ts';
 import { anyProfile } from '../core/records/profile-ids.ts';
 import { computesOf, profilesOf } from './engine/profile.ts';
 import { Fitness } from './fitness.ts';
@@ -114,6 +114,8 @@ export interface WorkerPorts {
   readonly die: (error: Error) => void;
   /** Ends the process in order; its supervisor starts a new one. */
   readonly renew: () => void;
+  /** Absent: a thread of this process (EngineClient). */
+  readonly engine?: Engine;
   /** Build ids of this process's code and of the stack; absent where there is no stack. */
   readonly build?: { readonly own: string; readonly ofStack: () => string };
 }
@@ -142,7 +144,7 @@ export class Worker {
   #leaving: Notice | undefined;
   #pullers: Puller[] = [];
   #running: Promise<void>[] = [];
-  #engine: EngineClient | undefined;
+  #engine: Engine | undefined;
   #state: Presence['state'] = 'starting';
   #failuresInARow = 0;
   #lastError: ErrorJson | undefined;
@@ -182,14 +184,16 @@ export class Worker {
     const { roles, threads } = this.#options;
     const servesOn = await this.#ports.servesOn?.();
     if (roles.some((role) => role !== 'reward')) {
-      this.#engine = await EngineClient.start({
-        threads,
-        cache: join(this.#ports.home, 'cache'),
-        ...(servesOn !== undefined && { servesOn }),
-        incarnation: this.#identity.incarnation,
-        journalMs: this.#ports.timing.journalMs,
-        onDeath: this.#ports.die,
-      });
+      this.#engine =
+        this.#ports.engine ??
+        (await EngineClient.start({
+          threads,
+          cache: join(this.#ports.home, 'cache'),
+          ...(servesOn !== undefined && { servesOn }),
+          incarnation: this.#identity.incarnation,
+          journalMs: this.#ports.timing.journalMs,
+          onDeath: this.#ports.die,
+        }));
     }
     this.#listenForReleases();
     this.#listenForTheGone();

@@ -176,3 +176,6 @@ export class EngineClient {
     else pending.reject(thrownFromJson(message.thrown));
   }
 }
+
+/** What a worker needs of its engine. */
+export type Engine = Pick<EngineClient, keyof EngineClient>;
