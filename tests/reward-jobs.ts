@@ -41,6 +41,7 @@ export function rewardPuller(ports: Needed & Partial<PullerPorts>): Puller {
     role: 'reward',
     profile: 'any',
     room: new Slots(4),
+    inFlight: new Set(),
     refuse: async () => undefined,
     ticks: () => ++ticks,
     onFailure: () => {},

@@ -22,7 +22,7 @@ function told(samples: readonly ReturnType<typeof sample>[], scorer: string | un
   const sent: { subject: string; samples: ReturnType<typeof samplesIn> }[] = [];
   const publish = (subject: string, text: string) =>
     sent.push({ subject, samples: samplesIn(endedSamples.parse(JSON.parse(text))) });
-  tellOfSamples(message, { scorer: () => scorer, publish })(samples);
+  tellOfSamples(message, { scorer, publish })(samples);
   return sent;
 }
 
@@ -37,7 +37,7 @@ describe('samples that have ended', () => {
     const { scoring: _, ...without } = job;
     expect(told([sample(0, 3)], '', without)).toEqual([]);
     const sent: string[] = [];
-    tellOfSamples(job, { scorer: () => undefined, publish: (subject) => sent.push(subject) })([sample(0, 3)]);
+    tellOfSamples(job, { scorer: undefined, publish: (subject) => sent.push(subject) })([sample(0, 3)]);
     expect(sent).toEqual([]);
   });
 

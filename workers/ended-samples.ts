@@ -7,18 +7,17 @@ import type { EndedSample } from './engine/host.ts';
 import { tokensText } from './reward/ahead-samples.ts';
 
 export interface EndedSamplesPorts {
-  /** The worker to tell, `identityText`; undefined: none. It may change when that worker goes away. */
-  readonly scorer: () => string | undefined;
+  /** The worker to tell, `identityText`; undefined: none. */
+  readonly scorer: string | undefined;
   readonly publish: (subject: string, text: string) => void;
 }
 
 /** For the samples of one rollout job. */
 export function tellOfSamples(job: JobMessage, ports: EndedSamplesPorts): (samples: readonly EndedSample[]) => void {
   const { scoring, runId, store, jobId } = job;
-  if (scoring === undefined) return () => {};
+  const { scorer } = ports;
+  if (scoring === undefined || scorer === undefined) return () => {};
   return (samples) => {
-    const scorer = ports.scorer();
-    if (scorer === undefined) return;
     for (const some of piecesOf(samples)) {
       const told = some.map(({ tokens, ...sample }) => ({ ...sample, tokens: tokensText(tokens) }));
       const message: EndedSamples = { v: wireVersion, runId, store, jobId, samples: told, scoring };

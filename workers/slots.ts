@@ -17,6 +17,15 @@ export class Slots {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
+  async hold<T>(work: () => Promise<T>): Promise<T> {
+    await this.enter();
+    try {
+      return await work();
+    } finally {
+      this.leave();
+    }
+  }
+
   leave(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.#free += 1;

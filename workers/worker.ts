@@ -5,21 +5,24 @@ import type { NatsConnection } from '@nats-io/nats-core';
 import { errorToJson, PetrelError, PreemptedError, UnfitError } from '../core/errors.ts';
 import type { ErrorJson } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
-import { numericProfile, recordFormat } from '../core/records/schema.ts';
+import { recordFormat } from '../core/records/schema.ts';
 import type { ResultRecord } from '../core/records/schema.ts';
 import type { Store } from '../core/ports/store.ts';
+import { roleOfStage } from '../core/wire/jobs.ts';
 import type { Stage, Trains, UpdateInput } from '../core/wire/jobs.ts';
 import type { Role } from '../core/roles.ts';
-import {
-  allSamplesTakenSubject,
-  endedSamples,
-  endedSamplesSubject,
-  samplesTaken,
-  samplesTakenSubject,
-} from '../core/wire/ended-samples.ts';
+import { endedSamples, endedSamplesSubject, samplesTaken, samplesTakenSubject } from '../core/wire/ended-samples.ts';
 import type { EndedSamples } from '../core/wire/ended-samples.ts';
 import { checkJobInput, rewardInput, scoringSettings } from '../core/wire/job-inputs.ts';
-import { leaseRelease, leaseSubject, wireVersion, workerGone, workerGoneSubject } from '../core/wire/messages.ts';
+import {
+  jobMessage,
+  leaseRelease,
+  leaseSubject,
+  leaseTaken,
+  leaseTakenSubject,
+  ownJobSubject,
+  wireVersion,
+} from '../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../core/wire/messages.ts';
 import { holdersBefore, newWeights, newWeightsSubject } from '../core/wire/weights.ts';
 import { identityText, shownName } from '../core/wire/worker-identity.ts';
@@ -28,7 +31,7 @@ import type { Notice } from '../infra/fleet/notice.ts';
 import { readMessage } from '../infra/nats/incoming.ts';
 import { Journal } from '../infra/nats/journal.ts';
 import { PermitHolder } from '../infra/nats/permit-holder.ts';
-import { PresenceBeacon, watchPresence } from '../infra/nats/presence.ts';
+import { PresenceBeacon } from '../infra/nats/presence.ts';
 import { Puller } from '../infra/nats/puller.ts';
 import type { Claim, JobProgress, PullerPorts, Refusal } from '../infra/nats/puller.ts';
 import { faultPoint } from '../infra/faults/index.ts';
@@ -52,7 +55,6 @@ import { TrainerLease } from './lease.ts';
 import { buildNeed, jobNeeds, missedNeed, roomNeed } from './needs.ts';
 import type { NeedPorts } from './needs.ts';
 import type { Leaseholder } from './lease.ts';
-import { Peers } from './peers.ts';
 import type { WorkerRoles } from './options.ts';
 import { RewardRoom } from './reward/room.ts';
 import { RewardRole } from './reward/score.ts';
@@ -63,12 +65,6 @@ import { Gate, Slots } from './slots.ts';
 const failuresToUnhealthy = 3;
 /** How long an unhealthy worker stays visible before it exits and its supervisor starts a new one. */
 const unhealthyMs = 10_000;
-/** Whose presence a worker needs: trainers share a run's jobs, and samples go to one of the workers that score. */
-const peersOf = (own: readonly Role[]): Role[] => [
-  ...(own.includes('trainer') ? (['trainer'] as const) : []),
-  ...(own.some((role) => role !== 'trainer') ? (['reward'] as const) : []),
-];
-
 /** Parallel rollout jobs. Their samples share the engine's slots, so a short queue of jobs keeps the engine busy. */
 const slotsOf: Readonly<Record<Exclude<Role, 'reward'>, number>> = { trainer: 1, rollout: 8 };
 
@@ -76,22 +72,10 @@ const slotsOf: Readonly<Record<Exclude<Role, 'reward'>, number>> = { trainer: 1,
 const rewardSlotDelayMs = 250;
 
 /**
- * Delay before another trainer's job is delivered again, with a random factor of up to two. Without it, two trainers
- * that get each other's jobs at the same time would send them back and forth for ever.
- */
-const handOverMs = 10;
-
-/** How often a reward job is left to the worker that has scored its samples ahead, before any other takes it. */
-const timesLeftToScorer = 20;
-
-/** How often a second part of a run is left to a free trainer. Perhaps that one cannot run it. */
-const handOvers = 6;
-
-/**
  * Delay before a job is delivered again that this worker cannot run: short for a better worker, longer when there is
  * none.
  */
-const unfitDelayMs = (deliveries: number) => Math.min(1_000, handOverMs * 2 ** Math.min(deliveries, 7));
+const unfitDelayMs = (deliveries: number) => Math.min(1_000, 10 * 2 ** Math.min(deliveries, 7));
 
 /** For what a job needs the lease of a trainer. */
 function leaseOf({ runId, store, input }: JobMessage): Leaseholder {
@@ -128,7 +112,6 @@ export class Worker {
   readonly #name: string;
   readonly #since = new Date().toISOString();
   readonly #lease: TrainerLease;
-  readonly #peers: Peers;
   readonly #gate = new Gate();
   readonly #fitness = new Fitness(() => this.#beacon.tell());
   readonly #reward: RewardRole;
@@ -143,6 +126,12 @@ export class Worker {
   readonly #usualMs = new Map<Stage, number>();
   #leaving: Notice | undefined;
   #pullers: Puller[] = [];
+  /** Of each role: the one that takes the jobs that were sent to this worker alone. */
+  readonly #ownJobs = new Map<Role, Puller>();
+  /** Jobs that this worker holds or is claiming, by run and job id. */
+  readonly #claimed = new Set<string>();
+  /** A trainer's state is one, so its jobs run one after the other. */
+  readonly #trainerSlot = new Slots(slotsOf.trainer);
   #running: Promise<void>[] = [];
   #engine: Engine | undefined;
   #state: Presence['state'] = 'starting';
@@ -174,7 +163,6 @@ export class Worker {
       // A waiting job is delivered again every `progressMs`, to one of several trainers.
       { askEveryMs: ports.timing.watchdogMs, waiterMs: 10 * ports.timing.progressMs },
     );
-    this.#peers = new Peers(this.#identity.incarnation, ports.timing.presenceMs);
     this.#journal = new Journal(ports.nc, this.#identity, { lost: () => this.#engine?.journalLost() });
     this.#beacon = new PresenceBeacon(ports.nc, ports.timing, () => this.#presence());
   }
@@ -196,12 +184,12 @@ export class Worker {
         }));
     }
     this.#listenForReleases();
-    this.#listenForTheGone();
+    if (roles.includes('trainer')) this.#listenForTakenLeases();
     if (roles.includes('reward')) this.#listenForEndedSamples();
     if (roles.includes('rollout')) this.#listenForWeights();
-    watchPresence(this.#ports.nc, (entry) => this.#meet(entry), peersOf(roles));
     await this.#fitness.firstLack(this.#generalNeeds());
     for (const role of roles) this.#pull(role);
+    this.#listenForOwnJobs();
     this.#state = 'ready';
     this.#loopDelay.restart();
     this.#beacon.start();
@@ -273,6 +261,7 @@ export class Worker {
         role,
         profile,
         room: profiles.length === 1 ? room : this.#roomFor(role),
+        inFlight: this.#claimed,
         refuse: (message, deliveries) => this.#refuse(role, message, deliveries),
         handle: (message, progress, claim) => this.#handle(role, message, progress, claim),
         ticks: () => (this.#engine === undefined ? 0 : this.#engine.ticks + engineTicks()) + this.#rewardTicks,
@@ -282,6 +271,7 @@ export class Worker {
         onClaimLost: (message) => this.#claimLost(message),
       });
       this.#pullers.push(puller);
+      if (!this.#ownJobs.has(role)) this.#ownJobs.set(role, puller);
       this.#running.push(puller.run());
     }
   }
@@ -311,10 +301,10 @@ export class Worker {
     const lack = await this.#fitness.firstLack(jobNeeds(message, this.#needPorts));
     if (lack !== undefined)
       return { because: `${this.#name} cannot run it: ${lack.message}`, delayMs: unfitDelayMs(deliveries) };
-    if (role === 'trainer') return this.#refuseTraining(message, deliveries);
-    if (deliveries <= timesLeftToScorer && this.#scoredAheadElsewhere(message))
-      return { because: undefined, delayMs: handOverMs * Math.min(deliveries, 10) * (1 + Math.random()) };
-    const because = role === 'reward' ? this.#rewardRoom.refuse(message.runId) : undefined;
+    if (role === 'trainer') return this.#refuseTraining(message);
+    // Samples that were scored ahead here need no slot.
+    const isHere = message.follows !== undefined && this.#reward.ahead.jobs.includes(message.follows);
+    const because = role === 'reward' && !isHere ? this.#rewardRoom.refuse(message.runId) : undefined;
     return because === undefined ? undefined : { because, delayMs: rewardSlotDelayMs };
   }
 
@@ -390,7 +380,7 @@ export class Worker {
     role: Role,
     message: JobMessage,
     progress: JobProgress,
-    { signal, secret, weights }: Claim & { readonly signal: AbortSignal },
+    { signal, secret, weights, scorer }: Claim & { readonly signal: AbortSignal },
   ): Promise<EngineAnswer> {
     checkJobInput(message.stage, message.input);
     const engine = this.#engine;
@@ -407,12 +397,12 @@ export class Worker {
           say: (text) => say('info', text),
           journal: (text, tokens) => this.#journal.publish({ ...message, secret }, text, tokens),
           ended: tellOfSamples(message, {
-            scorer: this.#scorerOf(message.jobId),
+            scorer: this.#options.roles.includes('reward') ? identityText(this.#identity) : scorer,
             publish: (subject, text) => this.#ports.nc.publish(subject, text),
           }),
         },
       );
-    if (role === 'trainer') return this.#lease.use(leaseOf(message), run);
+    if (role === 'trainer') return this.#lease.use(leaseOf(message), () => this.#trainerSlot.hold(run));
     try {
       return await run();
     } catch (error) {
@@ -431,35 +421,11 @@ export class Worker {
       progress: (done, total) => void Object.assign(progress, { done, total, note: 'scoring' }),
       say: (text) => say('info', text),
     };
-    this.#tellTaken(message);
     const { output, ahead } = await this.#reward
       .score(store, message, input, report)
       .finally(() => clearInterval(pulse));
     const counts = { 'reward/samples_scored_ahead': ahead };
     return { output: { ...output }, seconds: (performance.now() - started) / 1000, counts };
-  }
-
-  /** The worker that scores the samples of a rollout job ahead: always the same while it is present. */
-  #scorerOf(jobId: string): () => string | undefined {
-    let scorer: string | undefined;
-    return () => {
-      if (this.#options.roles.includes('reward')) return identityText(this.#identity);
-      const now = Date.now();
-      if (scorer === undefined || !this.#peers.scores(scorer, now)) scorer = this.#peers.scorerOf(jobId, now);
-      return scorer;
-    };
-  }
-
-  #scoredAheadElsewhere({ follows }: JobMessage): boolean {
-    if (follows === undefined || this.#reward.ahead.jobs.includes(follows)) return false;
-    return this.#peers.scoresAhead(follows, Date.now());
-  }
-
-  /** Other workers need not go on with samples that this one scores now. */
-  #tellTaken({ runId, follows }: JobMessage): void {
-    if (follows === undefined) return;
-    const taken = { v: wireVersion, runId, jobId: follows };
-    this.#ports.nc.publish(samplesTakenSubject(identityText(this.#identity)), JSON.stringify(taken));
   }
 
   #listenForEndedSamples(): void {
@@ -469,11 +435,10 @@ export class Worker {
         if (told !== undefined) this.#scoreAhead(told);
       },
     });
-    const own = samplesTakenSubject(identityText(this.#identity));
-    this.#ports.nc.subscribe(allSamplesTakenSubject, {
+    this.#ports.nc.subscribe(samplesTakenSubject(identityText(this.#identity)), {
       callback: (error, raw) => {
         const taken = error === null ? readMessage(raw, samplesTaken) : undefined;
-        if (taken !== undefined && raw.subject !== own) this.#reward.ahead.taken(taken.runId, taken.jobId);
+        if (taken !== undefined) this.#reward.ahead.taken(taken.runId, taken.jobId);
       },
     });
   }
@@ -486,44 +451,30 @@ export class Worker {
     this.#reward.scoreAhead(() => this.#store(told.store), told, scoring, report);
   }
 
-  #refuseTraining(message: JobMessage, deliveries: number): Refusal | undefined {
-    const asked = leaseOf(message);
-    const elsewhere =
-      asked.standby === true ? this.#isFollowedElsewhere(asked) : this.#isLedElsewhere(message, deliveries);
-    if (elsewhere) return { because: undefined, delayMs: handOverMs * (1 + Math.random()) };
-    const because = this.#lease.refuse(asked);
+  #refuseTraining(message: JobMessage): Refusal | undefined {
+    const because = this.#lease.refuse(leaseOf(message));
     return because === undefined ? undefined : { because, delayMs: this.#ports.timing.progressMs };
   }
 
-  /**
-   * A run has one trainer, or one for each part where it is divided. The job goes to that one while it is present, then to
-   * its standby, and otherwise to any free one. A trainer has a second part of its run only while no free one takes it.
-   */
-  #isLedElsewhere(message: JobMessage, deliveries: number): boolean {
-    const asked = leaseOf(message);
-    const { runId, components } = asked;
-    const profile = numericProfile.safeParse(message.input['profile']).data?.id ?? anyProfile;
-    const now = Date.now();
-    return (
-      (!this.#lease.has(asked) && this.#peers.trains(runId, now, components)) ||
-      (this.#lease.isSecond(asked) && deliveries <= handOvers && this.#peers.hasFreeTrainer(profile, now)) ||
-      (this.#lease.runId !== runId && this.#peers.standsBy(runId, now))
-    );
+  #listenForOwnJobs(): void {
+    this.#ports.nc.subscribe(ownJobSubject(identityText(this.#identity)), {
+      callback: (error, raw) => {
+        const message = error === null ? readMessage(raw, jobMessage) : undefined;
+        if (message !== undefined) this.#ownJobs.get(roleOfStage[message.stage])?.take(message);
+      },
+    });
   }
 
-  /** A job of a standby is never one of the trainer that leads, and stays with the standby. */
-  #isFollowedElsewhere(asked: Leaseholder): boolean {
-    const { runId } = asked;
-    if (this.#lease.runId === runId) return !this.#lease.standsBy;
-    return this.#peers.standsBy(runId, Date.now());
-  }
-
-  #meet(entry: Presence): void {
-    if (entry.incarnation === this.#identity.incarnation) return;
-    this.#peers.heard(entry, Date.now());
-    if (entry.lease === undefined) return;
-    const isOtherKind = this.#lease.runId === entry.lease && this.#lease.standsBy !== (entry.standsBy === true);
-    if (!isOtherKind) this.#lease.trainedElsewhere(entry.lease, entry.trains);
+  /** Another trainer works for a run for which this one waits, or which this one has too. */
+  #listenForTakenLeases(): void {
+    this.#ports.nc.subscribe(leaseTakenSubject, {
+      callback: (error, raw) => {
+        const taken = error === null ? readMessage(raw, leaseTaken) : undefined;
+        if (taken === undefined || taken.by === identityText(this.#identity)) return;
+        const isOtherKind = this.#lease.runId === taken.runId && this.#lease.standsBy !== (taken.standsBy === true);
+        if (!isOtherKind) this.#lease.trainedElsewhere(taken.runId, taken.components);
+      },
+    });
   }
 
   /** Is the run active, and does this stack still drive it? */
@@ -557,15 +508,6 @@ export class Worker {
         const place = committed?.order.indexOf(this.#engine?.serves ?? '') ?? -1;
         if (committed !== undefined && place > 0)
           this.#engine?.newWeights(committed, holdersBefore(committed.order, place));
-      },
-    });
-  }
-
-  #listenForTheGone(): void {
-    this.#ports.nc.subscribe(workerGoneSubject, {
-      callback: (error, raw) => {
-        const gone = error === null ? readMessage(raw, workerGone) : undefined;
-        if (gone !== undefined) this.#peers.gone(gone);
       },
     });
   }

@@ -29,8 +29,7 @@ export const endedSamplesSubject = (scorer: string) => `ended.${scorer}`;
 /** Most tokens of one message: 1 MiB of base64. A longer response is not scored ahead. */
 export const mostTokensTold = 196_608;
 
-/** Reward worker → the others: it scores the samples of this rollout job, so nobody else needs to. */
+/** Control → one reward worker: another one scores the samples of this rollout job. */
 export const samplesTaken = z.object({ v: version, runId: z.string(), jobId: z.string() });
-/** `from`: `identityText` of the sender. */
-export const samplesTakenSubject = (from: string) => `taken.${from}`;
-export const allSamplesTakenSubject = 'taken.*.*.*';
+/** `scorer`: `identityText` of the reward worker. */
+export const samplesTakenSubject = (scorer: string) => `taken.${scorer}`;

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import type { JobId, RunId } from '../ids.ts';
-import { roles, roleSets } from '../roles.ts';
+import { roles } from '../roles.ts';
 import type { Role } from '../roles.ts';
 import { holderUrl, weightsHolders } from './weights.ts';
 import { anyPlace, placeWords } from './worker-identity.ts';
@@ -54,6 +54,8 @@ export const claimReply = z.discriminatedUnion('answer', [
     secret: z.string(),
     /** Of a job for an engine: where it may get the run's weights, and what it needs to ask for them (weights.ts). */
     weights: weightsHolders.optional(),
+    /** Of a rollout job: `identityText` of the worker that scores its samples ahead. */
+    scorer: z.string().optional(),
   }),
   z.object({ v: version, answer: z.enum(['drop', 'held']) }),
 ]);
@@ -76,6 +78,8 @@ export const jobEvent = z.discriminatedUnion('type', [
     note: z.string(),
   }),
   z.object({ v: version, type: z.literal('done') }),
+  /** The job was sent to this worker alone, and it has the message. */
+  z.object({ v: version, type: z.literal('received') }),
   z.object({
     v: version,
     type: z.literal('failed'),
@@ -160,7 +164,18 @@ export const leaseRelease = z.object({
   turn: z.literal(true).optional(),
 });
 
-/** Control → workers: this process of a worker is gone. Its presence would expire only later. */
+/** Control → trainers: one of them works for the run, so it waits for no other, and need not be in memory twice. */
+export const leaseTaken = z.object({
+  v: version,
+  runId: z.string(),
+  /** `identityText` of the trainer. */
+  by: z.string(),
+  /** The components of its job, where the run is divided. */
+  components: z.array(z.string()).optional(),
+  standsBy: z.literal(true).optional(),
+});
+
+/** Control → whoever listens: this process of a worker is gone. Its presence would expire only later. */
 export const workerGone = z.object({
   v: version,
   instance: z.string(),
@@ -208,25 +223,20 @@ export const logSubject = (runId: RunId, from: WorkerPlace) => `log.${runId}.${p
 export const logsOf = (runId: RunId) => `log.${runId}.${anyPlace}`;
 export const liveSubject = (runId: RunId) => `live.${runId}`;
 export const leaseSubject = 'lease.release';
+export const leaseTakenSubject = 'lease.taken';
+/** A job for one process of a worker alone, because it has what the job needs. It is in no queue. */
+export const ownJobSubject = (worker: string) => `own-job.${worker}`;
 export const workerGoneSubject = 'workers.gone';
 export const presenceBucket = 'PRESENCE';
 /** The key of a worker's entry. Its roles are in it, because a worker must not pass for one with other roles. */
 export const presenceKey = (worker: WorkerPlace & Pick<Presence, 'roles'>) =>
   `${rolesWord(worker.roles)}.${placeWords(worker)}`;
-/** The same entries as messages, for workers that must learn at once what another one does. */
+/** The same entries as messages, for the control process, which must learn at once what a worker does. */
 export const presenceSubject = (worker: WorkerPlace & Pick<Presence, 'roles'>) => `presence.${presenceKey(worker)}`;
 /** The message that is the worker's entry in the bucket. */
 export const presenceEntrySubject = (worker: WorkerPlace & Pick<Presence, 'roles'>) =>
   `$KV.${presenceBucket}.${presenceKey(worker)}`;
 export const presencesSubject = `presence.*.${anyPlace}`;
-/** The messages of workers that have one of these roles at least. */
-export function presencesOf(some: readonly Role[]): string[] {
-  const words = roleSets(roles)
-    .filter((of) => of.some((role) => some.includes(role)))
-    .map(rolesWord);
-  return words.map((word) => `presence.${word}.${anyPlace}`);
-}
-
 const rolesWord = (of: readonly Role[]): string => roles.filter((role) => of.includes(role)).join('-') || 'none';
 
 /**

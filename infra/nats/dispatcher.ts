@@ -16,11 +16,15 @@ import type { Store } from '../../core/ports/store.ts';
 import { roles } from '../../core/roles.ts';
 import type { Role } from '../../core/roles.ts';
 import { roleOfStage } from '../../core/wire/jobs.ts';
-import type { ScoringSettings, Stage, StageTypes } from '../../core/wire/jobs.ts';
+import type { ScoringSettings, Stage, StageTypes, Trains, UpdateInput } from '../../core/wire/jobs.ts';
+import { samplesTakenSubject } from '../../core/wire/ended-samples.ts';
 import {
   jobStream,
+  jobStreamSubjects,
   jobSubject,
   leaseSubject,
+  leaseTakenSubject,
+  ownJobSubject,
   runJobsFilter,
   wireVersion,
   workerGoneSubject,
@@ -36,6 +40,7 @@ import { claimKeyOf } from '../store/claim-key.ts';
 import { decide, readRecord } from '../store/records.ts';
 import { claimSecret, proven, requireProof, weightsSecret } from '../store/result-proof.ts';
 import { CancelledRuns } from './cancelled-runs.ts';
+import type { Choice, TrainerJob } from './choices.ts';
 import { declareStreams } from './declarations.ts';
 import { purgeJournal, readEntries } from './journal-entries.ts';
 import type { JobUse } from './job-use.ts';
@@ -113,6 +118,8 @@ export class Dispatcher {
   /** By place of the store. */
   readonly #claimKeys = new Map<string, Promise<string>>();
   #jsm: JetStreamManager;
+  /** While jobs wait. */
+  #watch: NodeJS.Timeout | undefined;
 
   private constructor(
     nc: NatsConnection,
@@ -205,8 +212,11 @@ export class Dispatcher {
       ...(request.quarantined === undefined ? {} : { quarantined: request.quarantined }),
       ...(request.divisible === undefined ? {} : { divisible: request.divisible }),
       others: (than) => this.#workers.others(role, request.profile, than),
-      onlyFor: () =>
-        role === 'trainer' && !isOfStandby(request) ? this.#workers.successorOf(request.runId) : undefined,
+      choose: (declined) => this.#choose(request, declined),
+      sendTo: (worker) => this.#sendTo(worker, request, jobId),
+      isPresent: (worker) => this.#workers.isPresent(worker),
+      mayClaim: (claimant) => role !== 'trainer' || this.#workers.mayTrain(trainerJob(request), claimant),
+      claimed: (claimant) => this.#claimed(request, claimant),
       publish: () => this.#publish(request, jobId),
       stillQueued: () => this.#isQueued(request, jobId),
       secretOf,
@@ -217,17 +227,82 @@ export class Dispatcher {
         }),
       }),
       ...(request.stage === 'rollout' && {
+        ...(request.scoring !== undefined && { scorer: () => this.#scorerFor(jobId) }),
         readJournal: (from: number) =>
           this.#link.orLost(readEntries(this.#jsm.direct, { runId: request.runId, jobId, secretOf }, from)),
       }),
       readResult: () => this.#result(request, jobId, key),
       noRoom: this.#noRoom,
       used: (use) => this.#used({ ...use, run: request.runId, iteration: request.at.iteration }),
-      over: () => this.#sessions.delete(name),
+      over: () => {
+        this.#sessions.delete(name);
+        if (this.#sessions.size === 0) this.#endWatch();
+      },
     });
     this.#sessions.set(name, session);
+    this.#watch ??= setInterval(() => void this.#lookAtWaiting(), this.#timing.watchdogMs);
     session.start();
     return session;
+  }
+
+  /** The watchdog of all sessions: one question for each queue, however many jobs wait. */
+  async #lookAtWaiting(): Promise<void> {
+    const waiting = [...this.#sessions.values()].filter(({ isHeld }) => !isHeld);
+    const stages = new Set(waiting.map(({ stage }) => roleOfStage[stage]));
+    for (const role of stages) {
+      const queued = await this.#queued(role);
+      for (const session of waiting)
+        if (roleOfStage[session.stage] === role) session.look(queued.has(`${session.runId} ${session.jobId}`));
+    }
+  }
+
+  #endWatch(): void {
+    clearInterval(this.#watch);
+    this.#watch = undefined;
+  }
+
+  /** Run and job of each message in a queue. */
+  async #queued(role: Role): Promise<Set<string>> {
+    try {
+      const { state } = await this.#link.orLost(
+        this.#jsm.streams.info(jobStream(role), { subjects_filter: jobStreamSubjects(role) }),
+      );
+      return new Set(Object.keys(state.subjects ?? {}).map((subject) => subject.split('.').slice(-2).join(' ')));
+    } catch {
+      return new Set(); // each session finds out by itself
+    }
+  }
+
+  /** The worker that has what the job needs. */
+  #choose<S extends Stage>(request: JobRequest<S>, declined: ReadonlySet<string>): Choice | undefined {
+    if (roleOfStage[request.stage] === 'trainer') return this.#workers.trainerFor(trainerJob(request), declined);
+    return request.follows === undefined ? undefined : this.#workers.scoringAhead(request.follows, declined);
+  }
+
+  #sendTo<S extends Stage>(worker: WorkerIdentity, request: JobRequest<S>, jobId: string): void {
+    if (roleOfStage[request.stage] === 'trainer') this.#workers.reserve(worker);
+    this.#nc.publish(ownJobSubject(identityText(worker)), JSON.stringify(messageOf(request, jobId)));
+  }
+
+  /** What others must know when a worker starts a job. When such a message is lost, they only do or keep more than they need. */
+  #claimed<S extends Stage>(request: JobRequest<S>, claimant: WorkerIdentity): void {
+    const by = identityText(claimant);
+    if (roleOfStage[request.stage] === 'trainer') {
+      const { runId, components, standby } = trainerJob(request);
+      if (!this.#workers.takesLease(trainerJob(request), claimant)) return;
+      const taken = { v: wireVersion, runId, by, components, ...(standby && { standsBy: true }) };
+      this.#nc.publish(leaseTakenSubject, JSON.stringify(taken));
+    } else if (request.follows !== undefined) {
+      const other = this.#workers.scoringAhead(request.follows)?.to;
+      if (other === undefined || identityText(other) === by) return;
+      const taken = { v: wireVersion, runId: request.runId, jobId: request.follows };
+      this.#nc.publish(samplesTakenSubject(identityText(other)), JSON.stringify(taken));
+    }
+  }
+
+  #scorerFor(rolloutJob: string): string | undefined {
+    const scorer = this.#workers.scorerFor(rolloutJob);
+    return scorer && identityText(scorer);
   }
 
   /** Whom a process asks for the weights of a rollout job. */
@@ -342,17 +417,7 @@ export class Dispatcher {
   }
 
   async #publish<S extends Stage>(request: JobRequest<S>, jobId: string): Promise<void> {
-    const message: JobMessage = {
-      v: wireVersion,
-      jobId,
-      stage: request.stage,
-      runId: request.runId,
-      at: request.at,
-      store: request.store.url,
-      input: { ...request.input },
-      ...(request.scoring !== undefined && { scoring: { ...request.scoring } }),
-      ...(request.follows !== undefined && { follows: request.follows }),
-    };
+    const message = messageOf(request, jobId);
     const subject = jobSubject(roleOfStage[request.stage], request.profile, request.runId, jobId);
     const facts = { stage: request.stage, jobId, iteration: request.at.iteration, runId: request.runId };
     try {
@@ -390,7 +455,24 @@ export class Dispatcher {
   }
 }
 
-const isOfStandby = ({ input }: JobRequest<Stage>): boolean => 'standby' in input && input.standby === true;
+function messageOf<S extends Stage>(request: JobRequest<S>, jobId: string): JobMessage {
+  return {
+    v: wireVersion,
+    jobId,
+    stage: request.stage,
+    runId: request.runId,
+    at: request.at,
+    store: request.store.url,
+    input: { ...request.input },
+    ...(request.scoring !== undefined && { scoring: { ...request.scoring } }),
+    ...(request.follows !== undefined && { follows: request.follows }),
+  };
+}
+
+function trainerJob<S extends Stage>({ runId, profile, input }: JobRequest<S>): TrainerJob {
+  const { part, components, standby } = input as Partial<Trains & Pick<UpdateInput, 'standby'>>;
+  return { runId, profile, standby: standby === true, ...(part === true && components && { components }) };
+}
 
 function resultOf<S extends Stage>(jobId: string, { output, timings, writer }: ResultRecord): JobResult<S> {
   return {

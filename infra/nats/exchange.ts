@@ -9,16 +9,18 @@
  */
 import type { Export, Import } from '@nats-io/jwt';
 import { declarationsSubject } from '../../core/wire/declarations.ts';
+import { samplesTakenSubject } from '../../core/wire/ended-samples.ts';
 import { joinsSubject, leaveNowSubject, leavesSubject, renewSubject } from '../../core/wire/join.ts';
 import { journalReadsOf, journalSubject } from '../../core/wire/journal.ts';
 import {
   claimsOf,
   eventsOf,
   leaseSubject,
+  leaseTakenSubject,
   logsOf,
+  ownJobSubject,
   presenceBucket,
   presencesSubject,
-  workerGoneSubject,
 } from '../../core/wire/messages.ts';
 import { permitsSubject } from '../../core/wire/permits.ts';
 import { newWeightsSubject } from '../../core/wire/weights.ts';
@@ -42,7 +44,9 @@ const services: readonly string[] = [
 /** Control → worker. */
 const streams: readonly string[] = [
   leaseSubject,
-  workerGoneSubject,
+  leaseTakenSubject,
+  ownJobSubject('*.*.*'),
+  samplesTakenSubject('*.*.*'),
   newWeightsSubject,
   renewSubject,
   leaveNowSubject('*'),

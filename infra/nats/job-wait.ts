@@ -49,8 +49,6 @@ export interface JobWaitOptions {
   readonly divisible?: boolean;
   /** Is there a healthy worker, other than these, that could run it? */
   readonly others?: (than: ReadonlySet<string>) => boolean;
-  /** The only worker that may claim it at present; undefined: any. A worker that has just started may not know of that one. */
-  readonly onlyFor?: () => string | undefined;
 }
 
 export interface Progress {
@@ -158,7 +156,6 @@ export class JobWait {
     this.replaced(request.worker, request.incarnation, request.predecessorEnded);
     if (this.heldAt(now) && !same) return reply('held');
     if (this.#leavesToOthers(request.worker, now)) return reply('held');
-    if ((this.#options.onlyFor?.() ?? request.worker) !== request.worker) return reply('held');
     if (this.#holder !== undefined && !same) this.#countDeath(this.#holder);
     if (this.#poison !== undefined) return reply('drop');
     const alone = this.#deaths > 0;
@@ -174,6 +171,8 @@ export class JobWait {
         if (this.#holder?.worker === worker) this.#holder.lastSeen = now;
         else if (this.#holder !== undefined) return wait;
         this.progress = { done: event.done, total: event.total, note: event.note, worker };
+        return wait;
+      case 'received':
         return wait;
       case 'done':
         return { type: 'read-result' };

@@ -6,7 +6,7 @@ import type { User } from '@nats-io/jwt';
 import { roleSets } from '../../core/roles.ts';
 import type { Role } from '../../core/roles.ts';
 import { declarationSubject } from '../../core/wire/declarations.ts';
-import { allSamplesTakenSubject, endedSamplesSubject, samplesTakenSubject } from '../../core/wire/ended-samples.ts';
+import { endedSamplesSubject, samplesTakenSubject } from '../../core/wire/ended-samples.ts';
 import { joinSubject, leaveNowSubject, leaveSubject, renewSubject } from '../../core/wire/join.ts';
 import { journalReadSubject, journalSubject } from '../../core/wire/journal.ts';
 import {
@@ -14,11 +14,11 @@ import {
   eventSubject,
   jobStream,
   leaseSubject,
+  leaseTakenSubject,
   logSubject,
+  ownJobSubject,
   presenceEntrySubject,
-  presencesSubject,
   presenceSubject,
-  workerGoneSubject,
 } from '../../core/wire/messages.ts';
 import { permitSubject } from '../../core/wire/permits.ts';
 import { newWeightsSubject } from '../../core/wire/weights.ts';
@@ -53,17 +53,17 @@ export function workerPermissions(instance: string, roles: readonly Role[]): Par
         ...(isRollout
           ? [journalSubject('*', '*', own), journalReadSubject('*', '*', own), endedSamplesSubject('*.*.*')]
           : []),
-        ...(isReward ? [permitSubject('*', own), samplesTakenSubject(`${instance}.*.*`)] : []),
+        ...(isReward ? [permitSubject('*', own)] : []),
       ],
     },
     sub: {
       allow: [
         `${inboxOf(own)}.>`,
-        presencesSubject,
+        ownJobSubject(`${instance}.*.*`),
         leaseSubject,
-        workerGoneSubject,
+        ...(roles.includes('trainer') ? [leaseTakenSubject] : []),
         ...(isRollout ? [newWeightsSubject] : []),
-        ...(isReward ? [endedSamplesSubject(`${instance}.*.*`), allSamplesTakenSubject] : []),
+        ...(isReward ? [endedSamplesSubject(`${instance}.*.*`), samplesTakenSubject(`${instance}.*.*`)] : []),
       ],
     },
   };

@@ -1,13 +1,11 @@
 /** Presence of workers: each worker writes its entry into a bucket whose entries expire. */
 import { headers } from '@nats-io/nats-core';
 import type { NatsConnection } from '@nats-io/nats-core';
-import type { Role } from '../../core/roles.ts';
 import {
   presence,
   presenceEntrySubject,
   presenceKey,
   presenceSubject,
-  presencesOf,
   presencesSubject,
 } from '../../core/wire/messages.ts';
 import type { Presence, Timing } from '../../core/wire/messages.ts';
@@ -40,7 +38,7 @@ export class PresenceBeacon {
     this.tell();
   }
 
-  /** Publishes to the peers at once and into the bucket soon; many changes in a row become one entry. Never throws. */
+  /** Publishes to the control process at once and into the bucket soon; many changes in a row become one entry. Never throws. */
   tell(): void {
     if (this.#nc.isClosed()) return;
     const entry = this.#describe();
@@ -67,17 +65,16 @@ export class PresenceBeacon {
 }
 
 /**
- * Calls the listener for every published entry, also for this worker's own. An entry that does not belong to its subject is dropped.
- * `of`: only of workers with one of these roles; default: all.
+ * Calls the listener for every published entry. An entry that does not belong to its subject is dropped. Only control processes
+ * and views listen: if workers did, presence would grow with the square of their number.
  */
-export function watchPresence(nc: NatsConnection, onEntry: (entry: Presence) => void, of?: readonly Role[]): void {
-  for (const subject of of === undefined ? [presencesSubject] : presencesOf(of))
-    nc.subscribe(subject, {
-      callback: (error, message) => {
-        const entry = error === null ? readMessage(message, presence) : undefined;
-        if (entry !== undefined && presenceSubject(entry) === message.subject) onEntry(entry);
-      },
-    });
+export function watchPresence(nc: NatsConnection, onEntry: (entry: Presence) => void): void {
+  nc.subscribe(presencesSubject, {
+    callback: (error, message) => {
+      const entry = error === null ? readMessage(message, presence) : undefined;
+      if (entry !== undefined && presenceSubject(entry) === message.subject) onEntry(entry);
+    },
+  });
 }
 
 /**

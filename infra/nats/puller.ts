@@ -31,6 +31,8 @@ import { linkOf } from './link.ts';
  * again.
  */
 const maxUnclaimed = 5;
+/** How long a request for a job stays open at the server. Every free worker has one, so short ones would load it. */
+const pullMs = 10_000;
 /** Pause after the queue refused a request, for instance while the server reads its streams. */
 const refusedMs = 50;
 /** So many refusals in a row for the same reason, about a second of them, do not pass by themselves. */
@@ -51,7 +53,29 @@ export interface Refusal {
 }
 
 /** What the waiter of a job gave this process, so that it runs the job. */
-export type Claim = Pick<Extract<ClaimReply, { answer: 'go' }>, 'alone' | 'secret' | 'weights'>;
+export type Claim = Pick<Extract<ClaimReply, { answer: 'go' }>, 'alone' | 'secret' | 'weights' | 'scorer'>;
+
+/** How a job came, and what its sender is told of it. */
+type Delivery = Pick<JsMsg, 'ack' | 'ackAck' | 'nak' | 'term' | 'working'> & { readonly deliveries: number };
+
+const ofQueue = (raw: JsMsg): Delivery => ({
+  deliveries: raw.info.deliveryCount,
+  ack: () => raw.ack(),
+  ackAck: () => raw.ackAck(),
+  nak: (delayMs) => raw.nak(delayMs),
+  term: (reason) => raw.term(reason),
+  working: () => raw.working(),
+});
+
+/** It was sent to this worker alone: no queue waits to hear of it. */
+const ofSender: Delivery = {
+  deliveries: 1,
+  ack() {},
+  ackAck: async () => true,
+  nak() {},
+  term() {},
+  working() {},
+};
 
 export interface PullerPorts {
   readonly nc: NatsConnection;
@@ -68,6 +92,8 @@ export interface PullerPorts {
    * runs it. `deliveries`: how often the server has delivered this message.
    */
   readonly refuse: (message: JobMessage, deliveries: number) => Promise<Refusal | undefined>;
+  /** Jobs that this worker holds or is claiming, by run and job id: one set for all of its pullers. */
+  readonly inFlight: Set<string>;
   /** Runs the job and creates its result object, with the proof of the claim. */
   readonly handle: (message: JobMessage, progress: JobProgress, claim: Claim) => Promise<void>;
   /** A counter of this process's progress. When it stands still for too long, the message is no longer kept alive. */
@@ -85,8 +111,6 @@ export class Puller {
   #stopped = false;
   readonly #leaving = deferred();
   readonly #running = new Set<Promise<void>>();
-  /** Jobs that this worker holds or is claiming, by run and job id. */
-  readonly #inFlight = new Set<string>();
   /** The last refusal of the queue, and how often it was repeated. */
   #refused = { text: '', times: 0 };
 
@@ -122,6 +146,13 @@ export class Puller {
     await Promise.all(this.#running);
   }
 
+  /** A job that the control process has sent to this worker alone. It needs no free slot: what it needs is here already. */
+  take(message: JobMessage): void {
+    if (this.#stopped) return; // unanswered, it goes to the queue
+    this.#tell(message, { v: wireVersion, type: 'received' });
+    if (!this.#ports.inFlight.has(keyOf(message))) this.#track(this.#consider(ofSender, message));
+  }
+
   stop(): void {
     this.#stopped = true;
     this.#leaving.resolve();
@@ -137,11 +168,11 @@ export class Puller {
   }
 
   /**
-   * The next message, or null after 2 s or after `stop`. The request stays open at the server then, and when the connection
+   * The next message, or null after a while or after `stop`. The request stays open at the server then, and when the connection
    * is lost the client may repeat it: a message that comes nevertheless is returned to the queue.
    */
   async #next(consumer: Consumer): Promise<JsMsg | null> {
-    const answer = consumer.next({ expires: 2_000 });
+    const answer = consumer.next({ expires: pullMs });
     let message: JsMsg | null = null;
     try {
       message = await Promise.race([linkOf(this.#ports.nc).orLost(answer), this.#leaving.promise.then(() => null)]);
@@ -178,47 +209,52 @@ export class Puller {
       console.error(`${raw.subject}: dropped what is not a job message of this version`);
       return raw.term('not a job message of this version');
     }
-    // The server delivered the message again because this worker was silent for a while. Running the job twice would
-    // not be faster.
-    if (this.#inFlight.has(keyOf(message))) return raw.nak(this.#ports.timing.ackWaitMs);
+    // The server delivered the message again because this worker was silent for a while, or it was also sent to this worker
+    // alone. Running the job twice would not be faster.
+    if (this.#ports.inFlight.has(keyOf(message))) return raw.nak(this.#ports.timing.ackWaitMs);
+    await this.#consider(ofQueue(raw), message);
+  }
+
+  async #consider(delivery: Delivery, message: JobMessage): Promise<void> {
+    const { inFlight } = this.#ports;
     // Marked before the claim, so that of two copies of a message the second one cannot claim too.
-    this.#inFlight.add(keyOf(message));
+    inFlight.add(keyOf(message));
     try {
-      const refusal = await this.#refusal(raw, message);
-      if (refusal === undefined) await this.#claimAndWork(raw, message);
-      else this.#giveBack(raw, message, refusal);
+      const refusal = await this.#refusal(delivery, message);
+      if (refusal === undefined) await this.#claimAndWork(delivery, message);
+      else this.#giveBack(delivery, message, refusal);
     } finally {
-      this.#inFlight.delete(keyOf(message));
+      inFlight.delete(keyOf(message));
     }
   }
 
   /** The check may read a store for seconds. Until then the message is kept alive. */
-  async #refusal(raw: JsMsg, message: JobMessage): Promise<Refusal | undefined> {
-    const pulse = setInterval(() => raw.working(), this.#ports.timing.progressMs);
+  async #refusal(delivery: Delivery, message: JobMessage): Promise<Refusal | undefined> {
+    const pulse = setInterval(() => delivery.working(), this.#ports.timing.progressMs);
     try {
-      return await this.#ports.refuse(message, raw.info.deliveryCount);
+      return await this.#ports.refuse(message, delivery.deliveries);
     } finally {
       clearInterval(pulse);
     }
   }
 
-  #giveBack(raw: JsMsg, message: JobMessage, { because, delayMs }: Refusal): void {
+  #giveBack(delivery: Delivery, message: JobMessage, { because, delayMs }: Refusal): void {
     if (because !== undefined) this.#tell(message, { v: wireVersion, type: 'queued', because });
-    raw.nak(delayMs);
+    delivery.nak(delayMs);
   }
 
-  async #claimAndWork(raw: JsMsg, message: JobMessage): Promise<void> {
+  async #claimAndWork(delivery: Delivery, message: JobMessage): Promise<void> {
     faultPoint('claim.before', factsOf(message));
     const reply = await this.#claim(message);
     faultPoint('claim.after', factsOf(message));
     if (reply === undefined) {
-      return raw.info.deliveryCount >= maxUnclaimed
-        ? raw.term('no process waits for this job')
-        : raw.nak(this.#ports.timing.progressMs);
+      return delivery.deliveries >= maxUnclaimed
+        ? delivery.term('no process waits for this job')
+        : delivery.nak(this.#ports.timing.progressMs);
     }
-    if (reply.answer === 'go') await this.#work(raw, message, reply);
-    else if (reply.answer === 'drop') raw.term('its waiter no longer wants it');
-    else raw.nak(this.#ports.timing.progressMs);
+    if (reply.answer === 'go') await this.#work(delivery, message, reply);
+    else if (reply.answer === 'drop') delivery.term('its waiter no longer wants it');
+    else delivery.nak(this.#ports.timing.progressMs);
   }
 
   async #claim(message: JobMessage): Promise<ClaimReply | undefined> {
@@ -236,20 +272,20 @@ export class Puller {
     }
   }
 
-  async #work(raw: JsMsg, message: JobMessage, claim: Claim): Promise<void> {
+  async #work(delivery: Delivery, message: JobMessage, claim: Claim): Promise<void> {
     const progress: JobProgress = { done: 0, total: 0, note: '' };
-    const pulse = this.#keepAlive(raw, message, progress);
+    const pulse = this.#keepAlive(delivery, message, progress);
     const unheard = linkOf(this.#ports.nc).onBack(() => void this.#claimAgain(message));
     try {
       await this.#ports.handle(message, progress, claim);
       this.#tell(message, { v: wireVersion, type: 'done' });
       this.#ports.onSuccess(message);
       faultPoint('ack.before', factsOf(message));
-      raw.ack();
+      delivery.ack();
       faultPoint('ack.after', factsOf(message));
     } catch (error) {
       this.#ports.onFailure(message, error);
-      await raw.ackAck().catch(() => false);
+      await delivery.ackAck().catch(() => false);
       const { incarnation } = this.#ports.identity;
       const kind = error instanceof PetrelError ? error.kind : 'unknown';
       const failed = { v: wireVersion, type: 'failed', incarnation, kind, error: errorToJson(error) } as const;
@@ -270,7 +306,7 @@ export class Puller {
    * Calls `working()` while the progress counter moves. A stuck compute thread loses its job after `stallMs`, which is
    * longer than any pause of real work.
    */
-  #keepAlive(raw: JsMsg, message: JobMessage, progress: JobProgress): NodeJS.Timeout {
+  #keepAlive(delivery: Delivery, message: JobMessage, progress: JobProgress): NodeJS.Timeout {
     const { ticks, timing } = this.#ports;
     let last = ticks();
     let movedAt = performance.now();
@@ -279,7 +315,7 @@ export class Puller {
       if (now !== last) movedAt = performance.now();
       last = now;
       if (performance.now() - movedAt > timing.stallMs) return;
-      raw.working();
+      delivery.working();
       this.#tell(message, { v: wireVersion, type: 'progress', ...progress });
     }, timing.progressMs);
   }

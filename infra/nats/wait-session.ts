@@ -4,7 +4,7 @@
  *
  * ```
  *   start()
- *     │ publish, unless the message is still in the queue
+ *     │ send it to the worker that has what it needs; else publish, unless the message is still in the queue
  *     ▼
  *   UNHELD ───── a claim is answered "go" ─────▶ HELD by a worker
  *     ▲                                            │
@@ -12,7 +12,7 @@
  *     ├── another process took the holder's name, or its connection closed: publish at once
  *     └── no sign of life for ackWaitMs ───────────┤
  *                                                  │ "done"
- *   While UNHELD, and after "done", #check() reads ▼ the result object:
+ *   While UNHELD and in no queue, and after "done", ▼ #check() reads the result object:
  *     found   → resolve all waiters               → CLOSED
  *     absent  → publish, unless the message is still in the queue
  *   From both states:
@@ -29,17 +29,18 @@ import type { Stage, StageTypes } from '../../core/wire/jobs.ts';
 import { journalReadsOf, journalRequest, journalVersion } from '../../core/wire/journal.ts';
 import type { JournalReply } from '../../core/wire/journal.ts';
 import { claimRequest, claimsOf, eventsOf, jobEvent, wireVersion } from '../../core/wire/messages.ts';
-import type { ClaimReply, Presence, Timing } from '../../core/wire/messages.ts';
+import type { ClaimReply, ClaimRequest, Presence, Timing } from '../../core/wire/messages.ts';
 import type { WeightsHolders } from '../../core/wire/weights.ts';
-import { senderOf } from '../../core/wire/worker-identity.ts';
+import { identityText, placeWords, senderOf } from '../../core/wire/worker-identity.ts';
 import type { WorkerIdentity, WorkerPlace } from '../../core/wire/worker-identity.ts';
 import { faultPoint } from '../faults/index.ts';
 import { isFailureProven } from '../store/result-proof.ts';
+import type { Choice } from './choices.ts';
 import { readMessage } from './incoming.ts';
 import { JobUses } from './job-use.ts';
 import type { JobUse } from './job-use.ts';
 import { JobWait } from './job-wait.ts';
-import type { JobWaitOptions, Progress } from './job-wait.ts';
+import type { ClaimAnswer, JobWaitOptions, Progress } from './job-wait.ts';
 import { isQueueFull } from './streams.ts';
 
 /** The error for a queue whose disk is full; undefined when the disk is not the reason. */
@@ -72,6 +73,8 @@ const queueFull = 'the message queue is full';
 const unpublished: ReadonlySet<string | undefined> = new Set([unreachable, queueFull]);
 /** Pause before publishing is tried again. */
 const unreachableMs = 200;
+/** Of so many looks at a job that waits for a worker, one reads the store. */
+const readEvery = 5;
 
 interface SessionPorts extends JobWaitOptions {
   readonly runId: string;
@@ -84,6 +87,13 @@ interface SessionPorts extends JobWaitOptions {
   readonly timing: Timing;
   readonly publish: () => Promise<void>;
   readonly stillQueued: () => Promise<boolean>;
+  /** The worker to send it to, of those that have not declined it; undefined: it goes to the queue. */
+  readonly choose: (declined: ReadonlySet<string>) => Choice | undefined;
+  readonly sendTo: (worker: WorkerIdentity) => void;
+  readonly isPresent: (worker: WorkerIdentity) => boolean;
+  /** May this worker claim it? */
+  readonly mayClaim: (claimant: WorkerPlace) => boolean;
+  readonly claimed: (claimant: WorkerIdentity) => void;
   /** Name of a worker for users; different for different places. */
   readonly nameOf: (place: WorkerPlace) => string;
   /** The secret of this process's claim of the job. */
@@ -91,6 +101,8 @@ interface SessionPorts extends JobWaitOptions {
   /** Of a job for an engine: whom the process asks for weights. */
   readonly holdersFor?: (claimant: WorkerIdentity) => WeightsHolders;
   readonly readResult: () => Promise<JobResult<Stage> | undefined>;
+  /** Of a rollout job: the worker that scores its samples ahead. */
+  readonly scorer?: () => string | undefined;
   /** Of a rollout job: the entries of its journal from this position on. */
   readonly readJournal?: (from: number) => Promise<JournalReply>;
   readonly noRoom: NoRoom;
@@ -117,6 +129,12 @@ export class WaitSession {
   #checkAgain = false;
   /** Publish even when an older message is still in the queue. */
   #anyway = false;
+  /** The worker to which it was sent, and whether that one has it. */
+  #sent: { readonly to: WorkerIdentity; received: boolean } | undefined;
+  /** Workers that did not take it when it was sent to them. */
+  readonly #declined = new Set<string>();
+  #silence: NodeJS.Timeout | undefined;
+  #looks = 0;
   /** The last answer of `whyUnheld`. */
   #unheldBecause: string | undefined;
   /** Timer of a delayed publish. While it runs, the watchdog does not publish. */
@@ -129,7 +147,7 @@ export class WaitSession {
   }
 
   start(): void {
-    const { nc, runId, jobId, stage, timing } = this.#ports;
+    const { nc, runId, jobId, stage } = this.#ports;
     const claims = nc.subscribe(claimsOf(roleOfStage[stage], runId, jobId), {
       callback: (error, message) => this.#onClaim(error, message),
     });
@@ -138,12 +156,11 @@ export class WaitSession {
     });
     const { readJournal } = this.#ports;
     if (readJournal !== undefined) this.#handOver(readJournal);
-    const watchdog = setInterval(() => this.#look(), timing.watchdogMs);
     this.#closers.push(
       () => claims.unsubscribe(),
       () => events.unsubscribe(),
-      () => clearInterval(watchdog),
       () => clearTimeout(this.#later),
+      () => clearTimeout(this.#silence),
     );
     void this.#publishIfAbsent();
   }
@@ -185,7 +202,7 @@ export class WaitSession {
     try {
       if ((this.#anyway || !(await this.#ports.stillQueued())) && !this.#over) {
         this.#anyway = false;
-        await this.#ports.publish();
+        await this.#send();
       }
       if (unpublished.has(this.#wait.queuedBecause)) this.#wait.queuedBecause = undefined;
     } catch (error) {
@@ -198,27 +215,64 @@ export class WaitSession {
     }
   }
 
+  /** To the worker that has what the job needs, if there is one, else to whoever takes it from the queue. */
+  async #send(): Promise<void> {
+    const { choose, sendTo, publish, timing } = this.#ports;
+    const to = choose(this.#declined)?.to;
+    this.#sent = to && { to, received: false };
+    clearTimeout(this.#silence);
+    if (to === undefined) return publish();
+    this.#silence = setTimeout(() => this.#sent?.received === false && this.#decline(to), timing.claimMs);
+    sendTo(to);
+  }
+
+  /** The worker did not take it: it is sent to the next one, or published. */
+  #decline(worker: WorkerIdentity): void {
+    const name = identityText(worker);
+    this.#declined.add(name);
+    this.#sent = undefined;
+    const forget = setTimeout(() => this.#declined.delete(name), this.#ports.timing.presenceMs);
+    this.#closers.push(() => clearTimeout(forget));
+    if (!this.isHeld) this.#publishAnyway();
+  }
+
+  /** Was it sent to this process? */
+  #isSentTo({ instance, worker }: WorkerPlace, incarnation?: string): boolean {
+    const to = this.#sent?.to;
+    return (
+      to?.instance === instance && to.worker === worker && (incarnation === undefined || to.incarnation === incarnation)
+    );
+  }
+
   /**
    * Another process has taken the name of the job's holder, so the holder is dead. Publishes a copy at once, because the
    * server delivers the old message again only after the ack wait.
    */
   replaced(entry: Presence): void {
     const { incarnation, predecessorEnded } = entry;
-    if (!this.#wait.replaced(this.#ports.nameOf(entry), incarnation, predecessorEnded)) return;
-    this.#uses.lost(Date.now());
-    this.#publishAnyway();
+    const held = this.#wait.replaced(this.#ports.nameOf(entry), incarnation, predecessorEnded);
+    if (held) this.#uses.lost(Date.now());
+    if (held || (!this.isHeld && this.#isSentTo(entry) && !this.#isSentTo(entry, incarnation))) this.#publishAnyway();
   }
 
   /** This process of a worker is gone; as `replaced`. */
   lost(gone: WorkerIdentity): void {
-    if (!this.#wait.lost(this.#ports.nameOf(gone), gone.incarnation)) return;
-    this.#uses.lost(Date.now());
-    this.#publishAnyway();
+    const held = this.#wait.lost(this.#ports.nameOf(gone), gone.incarnation);
+    if (held) this.#uses.lost(Date.now());
+    if (held || (!this.isHeld && this.#isSentTo(gone, gone.incarnation))) this.#publishAnyway();
   }
 
-  /** The watchdog. While a holder shows signs of life there is no result yet, so the store is not read. */
-  #look(): void {
-    if (!this.#wait.heldAt(Date.now())) void this.#check();
+  /**
+   * The watchdog: no worker holds the job. `queued`: its message is in the queue. Then a worker will take it, and the store is read
+   * only now and then, because a notification may be lost.
+   */
+  look(queued: boolean): void {
+    if (this.isHeld) return;
+    const waits = queued || (this.#sent?.received === true && this.#ports.isPresent(this.#sent.to));
+    this.#looks += 1;
+    if (!waits || this.#looks % readEvery === 0) return void this.#check();
+    this.#unheldBecause = this.#ports.whyUnheld();
+    this.#report();
   }
 
   /** The connection is back. Messages in both directions may have been lost with the server. */
@@ -267,7 +321,7 @@ export class WaitSession {
     const request = readMessage(message, claimRequest);
     if (request === undefined) return sayDropped(message.subject);
     const sender = senderOf(message.subject);
-    const { answer, alone } = this.#wait.claim({ ...request, worker: this.#ports.nameOf(sender) }, Date.now());
+    const { answer, alone } = this.#answer(sender, request);
     if (answer === 'go') this.#uses.claimed(sender.instance, request.incarnation, Date.now());
     faultPoint('claim.answer', {
       stage: this.#ports.stage,
@@ -286,10 +340,32 @@ export class WaitSession {
     this.#report();
   }
 
+  #answer(sender: WorkerPlace, request: ClaimRequest): ClaimAnswer {
+    if (!this.isHeld) {
+      if (!this.#ports.mayClaim(sender)) return { answer: 'held', alone: false };
+      const chosen = this.#ports.choose(this.#declined);
+      if (chosen?.only === true && placeWords(chosen.to) !== placeWords(sender)) {
+        // The message that this worker got is dropped.
+        if (!this.#isSentTo(chosen.to, chosen.to.incarnation)) this.#publishAnyway();
+        return { answer: 'drop', alone: false };
+      }
+    }
+    return this.#wait.claim({ ...request, worker: this.#ports.nameOf(sender) }, Date.now());
+  }
+
   #go(claimant: WorkerIdentity, alone: boolean): ClaimReply {
-    const { secretOf, holdersFor } = this.#ports;
+    const { secretOf, holdersFor, scorer: scorerOf, claimed } = this.#ports;
+    claimed(claimant);
     const weights = holdersFor && { weights: holdersFor(claimant) };
-    return { v: wireVersion, answer: 'go', alone, secret: secretOf(claimant), ...weights };
+    const scorer = scorerOf?.();
+    return {
+      v: wireVersion,
+      answer: 'go',
+      alone,
+      secret: secretOf(claimant),
+      ...weights,
+      ...(scorer !== undefined && { scorer }),
+    };
   }
 
   #onEvent(error: Error | null, message: Msg): void {
@@ -304,6 +380,8 @@ export class WaitSession {
           `${message.subject}: dropped a failure whose sender cannot prove that it had claimed the job`,
         );
     }
+    if (event.type === 'received' && this.#sent !== undefined && this.#isSentTo(sender)) this.#sent.received = true;
+    if (event.type === 'queued' && this.#sent !== undefined && this.#isSentTo(sender)) this.#decline(this.#sent.to);
     const holder = this.#wait.holder;
     const verdict = this.#wait.event(event, this.#ports.nameOf(sender), Date.now());
     if (holder !== undefined && this.#wait.holder === undefined) this.#uses.lost(Date.now());

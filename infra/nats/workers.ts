@@ -3,8 +3,10 @@ import type { NatsConnection } from '@nats-io/nats-core';
 import { anyProfile } from '../../core/records/profile-ids.ts';
 import type { Role } from '../../core/roles.ts';
 import type { Presence, Timing } from '../../core/wire/messages.ts';
-import { placeWords, shownName } from '../../core/wire/worker-identity.ts';
-import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
+import { identityText, placeWords, shownName } from '../../core/wire/worker-identity.ts';
+import type { WorkerIdentity, WorkerPlace } from '../../core/wire/worker-identity.ts';
+import { alsoTraining, mayTrain, scorerFor, scoringAhead, trainerFor } from './choices.ts';
+import type { Choice, TrainerJob } from './choices.ts';
 import { watchPresence } from './presence.ts';
 
 const takesJobs: ReadonlySet<Presence['state']> = new Set(['ready', 'busy']);
@@ -15,6 +17,8 @@ const wants = ({ lease, wanted }: Presence, runId: string): boolean => lease ===
 export class Workers {
   readonly #known = new Map<string, { readonly entry: Presence; readonly heard: number }>();
   readonly #timing: Timing;
+  /** Free trainers that were offered a job. */
+  readonly #reserved = new Set<string>();
   readonly #instance: string;
   /** Those that wait until another run wants the trainer of a run. */
   readonly #turns = new Set<{ readonly runId: string; readonly over: () => void }>();
@@ -96,12 +100,73 @@ export class Workers {
     );
   }
 
-  /** Name of the standby that leads this run from its next job on; undefined while another trainer leads it. */
-  successorOf(runId: string): string | undefined {
-    const trainers = this.#present('trainer').filter(({ lease, state }) => lease === runId && takesJobs.has(state));
-    if (trainers.some(({ standsBy }) => standsBy !== true)) return undefined;
-    const [standby] = trainers;
-    return standby && shownName(standby, this.#instance);
+  /** The trainer for a job, of those that have not declined it. */
+  trainerFor(job: TrainerJob, declined: ReadonlySet<string>): Choice | undefined {
+    const present = this.#taking('trainer', declined);
+    return trainerFor(
+      job,
+      present.filter((entry) => entry.lease !== undefined || !this.#reserved.has(identityText(entry))),
+    );
+  }
+
+  /** A free trainer was offered a job: for a while it is offered no job of another run. */
+  reserve(trainer: WorkerIdentity): void {
+    const name = identityText(trainer);
+    this.#reserved.add(name);
+    setTimeout(() => this.#reserved.delete(name), this.#timing.claimMs).unref();
+  }
+
+  mayTrain(job: TrainerJob, place: WorkerPlace): boolean {
+    const entry = this.#known.get(placeWords(place))?.entry;
+    return entry === undefined || mayTrain(job, entry);
+  }
+
+  /**
+   * The trainer has claimed a job of the run, which its next presence says too. Does anyone need to know? Either it takes the lease now,
+   * for which it may have waited elsewhere too, or another one has it as well.
+   */
+  takesLease(job: TrainerJob, { incarnation, ...place }: WorkerIdentity): boolean {
+    const known = this.#known.get(placeWords(place));
+    if (known?.entry.incarnation !== incarnation) return true;
+    const { entry, heard } = known;
+    const others = alsoTraining(job, placeWords(place), this.#present('trainer'));
+    const trains = entry.lease === job.runId ? [...(entry.trains ?? []), ...(job.components ?? [])] : job.components;
+    const { standsBy: _, trains: __, ...rest } = entry;
+    const leased: Presence = {
+      ...rest,
+      lease: job.runId,
+      ...(trains !== undefined && trains.length > 0 && { trains: [...new Set(trains)] }),
+      ...(job.standby && { standsBy: true as const }),
+    };
+    this.#known.set(placeWords(place), { entry: leased, heard });
+    return entry.lease !== job.runId || others.length > 0;
+  }
+
+  /** The worker that scores the samples of this rollout job ahead. */
+  scorerFor(rolloutJob: string): WorkerIdentity | undefined {
+    return scorerFor(rolloutJob, this.#taking('reward'));
+  }
+
+  /** The worker that has samples of this rollout job. */
+  scoringAhead(rolloutJob: string, declined?: ReadonlySet<string>): Choice | undefined {
+    const to = scoringAhead(rolloutJob, this.#taking('reward', declined));
+    return to && { to, only: true };
+  }
+
+  /** Does this process take jobs, as far as is known? */
+  isPresent(worker: WorkerIdentity): boolean {
+    const known = this.#known.get(placeWords(worker));
+    return (
+      known?.entry.incarnation === worker.incarnation &&
+      takesJobs.has(known.entry.state) &&
+      Date.now() - known.heard < this.#timing.presenceMs
+    );
+  }
+
+  #taking(role: Role, declined?: ReadonlySet<string>): Presence[] {
+    return this.#present(role).filter(
+      (entry) => takesJobs.has(entry.state) && declined?.has(identityText(entry)) !== true,
+    );
   }
 
   #present(role: Role): Presence[] {
