@@ -105,13 +105,6 @@ export interface LivingFleet extends Pick<FleetReport, 'instances' | 'asked'> {
   readonly notes: readonly string[];
 }
 
-/** What instances have cost for a run until now; undefined without a fleet. */
-export async function runUsd(context: Pick<ApiContext, 'home'>, runId: string): Promise<number | undefined> {
-  if (fleetStore(context.home) === undefined) return undefined;
-  const { charges: all } = await costReport(context);
-  return all.reduce((sum, { run, microUsd }) => (run === runId ? sum + microUsd : sum), 0) / 1e6;
-}
-
 export interface CostReport {
   readonly charges: readonly Charge[];
   /** What this number does not contain. */
@@ -124,7 +117,8 @@ export async function costReport(context: Pick<ApiContext, 'home'>, now = new Da
   return { charges: await chargesOf(log, now), missing: ['disks', 'public addresses', 'transfer', 'requests to S3'] };
 }
 
-async function chargesOf(log: FleetLog, now: Date): Promise<Charge[]> {
+/** The bill of all instances, divided. */
+export async function chargesOf(log: FleetLog, now: Date): Promise<Charge[]> {
   const bill = billOfFleet(historiesOf(await log.instances()), await log.usage(), now.getTime() / 1_000);
   return charges(bill.instances, bill.spans);
 }

@@ -1,6 +1,6 @@
 /** The status of runs, workers and the stack, for people. */
 import type { Printer } from '../printer/printer.ts';
-import { showMoment, showNumber } from '../../core/quantities.ts';
+import { showMoment, showNumber, showUsd } from '../../core/quantities.ts';
 import { warningText } from '../../core/run-warnings.ts';
 import { activityText } from '../../api/runs/activity.ts';
 import { wrapOwnText } from '../printer/wrap.ts';
@@ -42,7 +42,7 @@ function fieldsOf(run: RunStatus, printer: Printer, now: Date): Field[] {
       run.validationMeasure ?? 'accuracy',
       run.accuracy === null ? undefined : `${run.accuracy.toFixed(3)} (policy version ${run.accuracyVersion})`,
     ],
-    ['cost', run.usd === undefined ? undefined : `$${run.usd.toFixed(4)} of bought instances`],
+    ['cost', run.usd === undefined ? undefined : `${showUsd(run.usd)} of bought instances`],
     ['checkpoint', checkpointText(run)],
     ['numerics', profileText(run)],
     ['changed', showMoment(new Date(run.changedAt), now)],

@@ -1,6 +1,7 @@
 /** Entry of the control process: Temporal workflows and activities, the dispatcher, the log collector. */
 import { parseRecipe } from '../../core/recipe/index.ts';
 import { runOf } from '../../core/records/keys.ts';
+import { endedStates } from '../../core/run-states.ts';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Context } from '@temporalio/activity';
@@ -171,7 +172,11 @@ const ports: ActivityPorts = {
     runStores.set(runId, store);
     return new RunLog(store, runId);
   },
-  appendStatus,
+  appendStatus: async (log, change, ...rest) => {
+    // Who sees that a run has ended or paused may ask for its bill.
+    if (change.state === 'paused' || (change.state !== undefined && endedStates.has(change.state))) await usage.write();
+    return appendStatus(log, change, ...rest);
+  },
   pausesFor,
   decide: async (store, key, schema, record, agrees) => {
     const decided = await decide(store, key, schema, record, agrees);
