@@ -21,6 +21,8 @@ export interface FleetInstance extends Place {
   /** As the jobs name it; absent before it has joined. */
   readonly instance?: string;
   readonly jobs: readonly string[];
+  /** Of its workers together, over their last rollout jobs; absent before the first. */
+  readonly tokensPerSecond?: number;
   /** Why it leaves or has ended. */
   readonly because?: string;
 }
@@ -67,9 +69,16 @@ function instanceOf(one: KnownInstance, workers: readonly Presence[]): FleetInst
     ...{ id, pool: launch.pool, launchedAt, jobs },
     state: stateOf(one, present, jobs.length),
     ...(joined && { instance: joined.instance }),
+    ...decodingOf(present),
     ...(ended && { endedAt: ended.at }),
     ...(because !== undefined && { because }),
   };
+}
+
+/** Of the workers of one machine. */
+export function decodingOf(workers: readonly Presence[]): Pick<FleetInstance, 'tokensPerSecond'> {
+  const rates = workers.flatMap(({ tokensPerSecond }) => tokensPerSecond ?? []);
+  return rates.length === 0 ? {} : { tokensPerSecond: rates.reduce((sum, rate) => sum + rate, 0) };
 }
 
 function stateOf(

@@ -6,6 +6,7 @@ import { activityText } from '../../api/runs/activity.ts';
 import { wrapOwnText } from '../printer/wrap.ts';
 import { renderFields, renderTable, widthFor } from '../printer/table.ts';
 import type { RunStatus, WorkerStatus } from '../../api/runs/status-report.ts';
+import { rateText } from './fleet-text.ts';
 import { iterationText, nextCommand, styledState } from './words.ts';
 
 type Field = readonly [name: string, value: string | number | undefined];
@@ -84,8 +85,13 @@ export function workerTable(workers: readonly WorkerStatus[], printer: Printer):
     { head: 'roles', value: (worker: WorkerStatus) => worker.roles.join(' '), spare: 3 },
     { head: 'works for', value: leaseText },
     { head: 'jobs', value: (worker: WorkerStatus) => worker.jobs.length, spare: 2 },
+    { head: 'tokens/s', value: rateText, right: true, spare: 1 },
     { head: 'last error', value: troubleText, shrink: true },
-  ].filter(({ head }) => head !== 'last error' || workers.some((worker) => worker.lastError !== undefined));
+  ].filter(
+    ({ head }) =>
+      (head !== 'last error' || workers.some(({ lastError }) => lastError !== undefined)) &&
+      (head !== 'tokens/s' || workers.some(({ tokensPerSecond }) => tokensPerSecond !== undefined)),
+  );
   return [renderTable(workers, columns, widthFor(printer.stdout)), ...workers.flatMap(lackTexts)].join('\n');
 }
 

@@ -123,6 +123,8 @@ export const presence = z.object({
   jobs: z.array(z.string()),
   /** Rollout jobs of which this worker has samples that it scores, or has scored, ahead of their reward job. */
   ahead: z.array(z.string()).optional(),
+  /** Tokens decoded in a second of decoding, over its last rollout jobs; absent before the first. */
+  tokensPerSecond: z.number().nonnegative().optional(),
   failuresInARow: z.int(),
   /** Delay of the main thread's event loop since start-up, 99.9th percentile, in ms. */
   loopDelayMs: z.number(),

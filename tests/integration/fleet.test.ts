@@ -70,6 +70,8 @@ it('shows workers and dollars while a run is followed, and at its end what it ha
   expect(err).toMatch(/iteration 3\/3 .* 2 workers on 2 machines/);
   expect(out).toMatch(/^cost: \$0\.\d{4}$/m);
   const outcome = (await on.petrel('run', recipe, '--wait', '--json')).json<{ runId: string; usd: number }>();
+  const [bought] = (await list()).instances?.filter(({ state }) => state !== 'ended') ?? [];
+  expect(bought?.tokensPerSecond).toBeGreaterThan(0);
   const cost = (await on.petrel('cost', outcome.runId, '--json')).json<{ usd: number }>();
   expect(outcome.usd).toBeGreaterThan(0);
   expect(outcome.usd).toBe(cost.usd);

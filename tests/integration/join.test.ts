@@ -82,6 +82,11 @@ it('fetches the build of the stack, works, and leaves when it is told to', async
     'lab',
     ['rollout', 'reward'],
   ]);
+  const lab = (await status()).workers.find(({ instance }) => instance.startsWith('lab-'));
+  expect(lab?.tokensPerSecond).toBeGreaterThan(0);
+  const listed = (await runWords(loop.home, ['fleet', 'ls', '--json'])).json<FleetList>().machines;
+  expect(listed.map(({ tokensPerSecond }) => tokensPerSecond)).toEqual([lab?.tokensPerSecond]);
+  expect((await runWords(loop.home, ['fleet', 'ls'])).out).toMatch(/ JOBS +TOKENS\/S/);
   joined.process.kill('SIGTERM');
   expect(await joined.ended, joined.said()).toBe(0);
 });
