@@ -7,6 +7,7 @@ import type { JobId, RunId } from '../ids.ts';
 import { roles, roleSets } from '../roles.ts';
 import type { Role } from '../roles.ts';
 import { holderUrl, weightsHolders } from './weights.ts';
+import { workerEvent } from './worker-event.ts';
 import { anyPlace, placeWords } from './worker-identity.ts';
 import type { WorkerPlace } from './worker-identity.ts';
 
@@ -144,6 +145,8 @@ export const logLine = z.object({
   level: z.enum(['debug', 'info', 'warn', 'error']),
   source: z.string(),
   text: z.string(),
+  /** What the text says, where the control process says what became of a worker. */
+  event: workerEvent.optional(),
 });
 export type LogLine = z.infer<typeof logLine>;
 

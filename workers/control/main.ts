@@ -11,6 +11,7 @@ import type { ActivityPorts } from '../../activities/index.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { errorToJson, InvalidInputError } from '../../core/errors.ts';
 import { liveSubject, timings, wireVersion } from '../../core/wire/messages.ts';
+import { controlName } from '../../core/wire/worker-identity.ts';
 import type { WorkerPlace } from '../../core/wire/worker-identity.ts';
 import { taskQueue } from '../../core/wire/workflow.ts';
 import { buildId, builtFile, packageRoot, petrelHome } from '../../infra/home.ts';
@@ -61,12 +62,13 @@ import { reconcileJanitors } from './reconcile-janitors.ts';
 import { reconcileSchedules } from './reconcile-schedules.ts';
 import { failOrphanedActivities, temporalIdentity } from './orphaned-activities.ts';
 import { reconcileRuns } from './reconcile-runs.ts';
+import { watchWorkers } from './worker-watch.ts';
 import { writeMetricsFiles } from './write-metrics-files.ts';
 
 const timing = timings.local;
 const name = `control-${process.pid}`;
 const instance = instanceName(petrelHome());
-const place: WorkerPlace = { instance, worker: 'control' };
+const place: WorkerPlace = { instance, worker: controlName };
 const stack = stackFromEnv();
 Runtime.install({ logger: new DefaultLogger('WARN') });
 
@@ -89,12 +91,22 @@ const dispatcher = await Dispatcher.open(nc, {
     usage.note({ instance: machine, run, iteration, from, to, use }),
 });
 const system = await connectSystem(stack.nats, name);
+const log = (line: string) => console.log(line);
+const { events: workerEvents, counts: eventCounts } = await watchWorkers({
+  nc,
+  home: petrelHome(),
+  instance,
+  timing,
+  departuresAreTold: system !== undefined,
+  say: (runId) => lineWriter(nc, runId, place),
+  log,
+});
 if (system !== undefined)
   new Departures(system, (gone) => {
     dispatcher.lost(gone);
+    workerEvents.lost(gone, Date.now());
     fleet.lost(gone.instance);
   });
-const log = (line: string) => console.log(line);
 new PermitOffice(nc, { file: join(petrelHome(), 'stack', 'permits.json'), log }).open();
 /** A new store has no runs yet, so it is opened otherwise than for a job. */
 async function openServed(url: string): Promise<Store> {
@@ -157,6 +169,7 @@ const fleet = new ControlFleet({
   client: () => client,
   log,
   say: (runId, text) => ports.say(runId, 'info', text),
+  givenBack: (machine) => workerEvents.givenBack(machine),
 });
 
 const ports: ActivityPorts = {
@@ -210,6 +223,7 @@ const ports: ActivityPorts = {
     tellRun: async (runId, desired) => tellRunWorkflow(client, runId, desired),
   },
   fleet: fleet.ports,
+  events: eventCounts,
   say: (runId, level, text) => lineWriter(nc, runId, place)(level, text),
   live: (runId, note) => nc.publish(liveSubject(runId), JSON.stringify({ v: wireVersion, ...note })),
   endSweep,
