@@ -13,6 +13,7 @@ import type { decide } from '../infra/store/records.ts';
 import type { getBlob, getJsonBlob, putBlob, putJsonBlob } from '../infra/store/blobs.ts';
 import type { FleetPorts } from './fleet/ports.ts';
 import type { SchedulePorts } from './schedule-ports.ts';
+import type { EventCounts } from '../infra/fleet/event-counts.ts';
 import type { LogLine, Presence } from '../core/wire/messages.ts';
 
 export interface ActivityPorts {
@@ -57,6 +58,8 @@ export interface ActivityPorts {
   readonly listWorkers: () => Promise<Presence[]>;
   readonly schedules: SchedulePorts;
   readonly fleet: FleetPorts;
+  /** What became of workers since the last commit of a run. */
+  readonly events: Pick<EventCounts, 'begin' | 'count' | 'end'>;
   readonly say: (runId: string, level: LogLine['level'], text: string) => void;
   /** Publishes the progress of a running stage for live views. */
   readonly live: (runId: string, note: LiveNote) => void;

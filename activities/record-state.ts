@@ -1,6 +1,7 @@
 /** A run's state in its log, with the reason of a pause or a failure. */
 import { isDamage } from '../core/damage.ts';
 import { PauseError, RetryableError } from '../core/errors.ts';
+import { endedStates } from '../core/run-states.ts';
 import type { DesiredState, RunState } from '../core/run-states.ts';
 import type { RunLog } from '../infra/store/run-log.ts';
 import { drivenBy } from './ownership.ts';
@@ -53,6 +54,7 @@ export async function recordState(
     ),
   );
   ports.say(input.runId, input.reason === undefined ? 'info' : 'warn', `${input.state}${reasonText(input.reason)}`);
+  if (endedStates.has(input.state)) ports.events.end(input.runId);
   if (input.state === 'running') recompute.resetFailures(input.runId);
   else if (input.state === 'cancelled' || input.state === 'failed') await ports.dispatcher.cancelJobs(input.runId);
   else ports.dispatcher.releaseLease(input.runId);

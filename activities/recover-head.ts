@@ -20,6 +20,7 @@ export interface RecoveredHead {
 
 export async function recoverHead(ports: ActivityPorts, contexts: RunContexts, ref: RunRef): Promise<RecoveredHead> {
   ports.dispatcher.runResumed(ref.runId);
+  ports.events.begin(ref.runId);
   // Read from the store, not from this process's cache: a record may have been lost.
   (await contexts.log(ref)).forget();
   const { context, head } = await contexts.head(ref);

@@ -75,9 +75,9 @@ export class Run {
     });
   }
 
-  /** Its newest checkpoint, and validation accuracy before and after. */
+  /** Its newest checkpoint, validation accuracy before and after, and what bought instances have cost. */
   outcome(): Promise<Outcome> {
-    return outcomeOf(this.#found.log);
+    return outcomeOf(this.#found.log, this.#context);
   }
 
   /** Ascending by iteration. `last`: only the newest ones. */

@@ -375,6 +375,21 @@ const OPERATIONAL: readonly Row[] = [
     'none',
     'Samples whose score was there, or under way, when their reward job began.',
   ],
+  ['fleet/workers', 'workers', 'none', 'Workers of the stack, of all machines, when the iteration is committed.'],
+  [
+    'fleet/joined',
+    'workers',
+    'none',
+    'Workers that have joined since the iteration before: processes that announced themselves.',
+  ],
+  [
+    'fleet/notices',
+    'workers',
+    'none',
+    'Workers that were told to leave, or whose cloud expects to take the machine back; not those that the fleet gives back.',
+  ],
+  ['fleet/lost', 'workers', 'none', 'Workers that were gone without having been told to leave.'],
+  ['fleet/replaced', 'workers', 'none', 'Workers, lost or told to leave, whose successor has joined.'],
 ];
 
 /**

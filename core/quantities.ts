@@ -52,6 +52,9 @@ export function showCount(count: number): string {
   return String(Math.round(count));
 }
 
+/** `$0.0051`: machines of small runs cost parts of a cent. */
+export const showUsd = (usd: number): string => `$${usd.toFixed(4)}`;
+
 /** Three or four significant digits, as metrics are read: `0.4123`, `1.2e-6`, `153.2`, `0`. */
 export function showNumber(value: number): string {
   if (value === 0 || !Number.isFinite(value)) return String(value);

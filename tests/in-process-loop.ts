@@ -24,6 +24,7 @@ import type { BatchRecord, ResultRecord, RunInputs, UpdateRecord } from '../core
 import { samplesResponses } from '../core/run-kinds.ts';
 import { checkJobInput } from '../core/wire/job-inputs.ts';
 import type { RewardInput, RewardOutput, Stage } from '../core/wire/jobs.ts';
+import { EventCounts } from '../infra/fleet/event-counts.ts';
 import { jobIdOf } from '../infra/nats/dispatcher.ts';
 import type { JobRequest, JobResult } from '../infra/nats/dispatcher.ts';
 import { batchToAdopt } from '../infra/store/earlier-batches.ts';
@@ -219,6 +220,7 @@ export class InProcessLoop {
       openNextTerm,
       admitWork: async () => {},
       openLog: (store, runId) => new RunLog(store, runId),
+      events: new EventCounts(() => 0),
       appendStatus,
       pausesFor,
       decide,

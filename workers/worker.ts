@@ -43,6 +43,8 @@ import { RunLog } from '../infra/store/run-log.ts';
 import { watchLoopDelay } from '../infra/telemetry/loop-delay.ts';
 import { lineWriter } from '../infra/telemetry/run-log-lines.ts';
 import { engineTicks } from '../native/ticks.ts';
+import { DecodingRate } from './decoding-rate.ts';
+import type { DecodedSpan } from './decoding-rate.ts';
 import { drain, goodbyeMs, InFlightJob, within } from './drain.ts';
 import { EngineClient } from './engine/client.ts';
 import type { Engine, EngineAnswer } from './engine/client.ts';
@@ -81,6 +83,12 @@ const unfitDelayMs = (deliveries: number) => Math.min(1_000, 10 * 2 ** Math.min(
 function leaseOf({ runId, store, input }: JobMessage): Leaseholder {
   const { part, components, standby } = input as Partial<Trains & Pick<UpdateInput, 'standby'>>;
   return { runId, store, ...(part === true && components && { components }), ...(standby === true && { standby }) };
+}
+
+/** What a rollout job that has just ended has decoded, and when: after its weights were there. */
+function decodedBy({ seconds, counts }: EngineAnswer, to: number): DecodedSpan {
+  const from = to - seconds + (counts['timing_s/load_weights'] ?? 0);
+  return { from, to, tokens: counts['rollout/decoded_tokens'] ?? 0 };
 }
 
 export interface WorkerPorts {
@@ -124,6 +132,7 @@ export class Worker {
   readonly #inFlight = new Set<InFlightJob>();
   /** Duration of the last job of each stage. */
   readonly #usualMs = new Map<Stage, number>();
+  readonly #decoding = new DecodingRate();
   #leaving: Notice | undefined;
   #pullers: Puller[] = [];
   /** Of each role: the one that takes the jobs that were sent to this worker alone. */
@@ -403,9 +412,13 @@ export class Worker {
         },
       );
     if (role === 'trainer') return this.#lease.use(leaseOf(message), () => this.#trainerSlot.hold(run));
+    const decoded = this.#decoding.begin(performance.now() / 1_000);
     try {
-      return await run();
+      const answer = await run();
+      decoded(decodedBy(answer, performance.now() / 1_000));
+      return answer;
     } catch (error) {
+      decoded();
       await this.#journal.settled(); // before another worker gets the job
       throw error;
     }
@@ -588,6 +601,7 @@ export class Worker {
     const { lacks } = this.#fitness;
     const ahead = this.#reward.ahead.jobs;
     const lastError = lacks[0]?.error ?? this.#lastError;
+    const { tokensPerSecond } = this.#decoding;
     return {
       v: wireVersion,
       ...this.#identity,
@@ -609,6 +623,7 @@ export class Worker {
       ...(this.#atRisk && { atRisk: true as const }),
       jobs: [...this.#jobs],
       ...(ahead.length > 0 && { ahead: [...ahead] }),
+      ...(tokensPerSecond !== undefined && { tokensPerSecond: Math.round(tokensPerSecond * 10) / 10 }),
       failuresInARow: this.#failuresInARow,
       loopDelayMs: this.#loopDelay.p999Ms(),
       ...(lastError === undefined ? {} : { lastError }),

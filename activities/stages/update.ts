@@ -6,6 +6,7 @@ import { recordFormat, updateRecord } from '../../core/records/schema.ts';
 import type { BatchRecord, UpdateRecord } from '../../core/records/schema.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
 import type { DesiredState } from '../../core/run-states.ts';
+import type { CountedEvents } from '../../infra/fleet/event-counts.ts';
 import type { JobRequest } from '../../infra/nats/dispatcher.ts';
 import type { JobResult, WaitOptions } from '../../infra/nats/wait-session.ts';
 import type { Head } from '../../infra/store/run-log.ts';
@@ -59,13 +60,15 @@ export async function update(services: StageServices, ref: RunRef): Promise<Upda
       throw poisonBatch(error, ref.runId, iteration);
     });
   const { output } = result;
+  const events = ports.events.count(ref.runId);
   const decided = await ports.decide(
     context.log.store,
     keys.update(ref.runId, head.term, iteration),
     updateRecord,
-    { ...recordOf({ context, head }, pending, result), writer: recordWriter(ports) },
+    { ...recordOf({ context, head }, pending, result, events.metrics), writer: recordWriter(ports) },
     (other) => other.batch === pending.digest,
   );
+  events.committed();
   if (samplesResponses(context.recipe.kind))
     services.weights.committed(context, iteration, head.profile, actorOf(decided.record.components).weightsDigest);
   sayIteration(ports, decided.record, pending.record);
@@ -129,6 +132,7 @@ function recordOf(
   { context, head }: Omit<At, 'signal'>,
   batch: PendingBatch,
   { output, timings }: Applied,
+  events: CountedEvents['metrics'],
 ): Omit<UpdateRecord, 'writer'> {
   return {
     format: recordFormat,
@@ -143,7 +147,7 @@ function recordOf(
     components: output.components,
     after: output.after,
     metrics: output.metrics,
-    timings: updateTimings(batch.record, timings, Date.now()),
+    timings: { ...updateTimings(batch.record, timings, Date.now()), ...events },
   };
 }
 

@@ -5,13 +5,15 @@ import { fleetStore } from '../../infra/stack/fleet-notes.ts';
 import { readEndpoints } from '../../infra/stack/state.ts';
 import type { ApiContext } from '../context.ts';
 import type { LiveSource } from '../runs/live-source.ts';
-import { fleetReport } from './view.ts';
+import { decodingOf, fleetReport } from './view.ts';
 import type { FleetInstance, FleetReport } from './view.ts';
 
 export interface FleetMachine extends Omit<JoinedMachine, 'key'> {
   readonly state: 'present' | 'gone' | 'revoked';
   /** Jobs that its workers have at present. */
   readonly jobs: number;
+  /** Of its workers together, over their last rollout jobs; absent before the first. */
+  readonly tokensPerSecond?: number;
 }
 
 export interface FleetList {
@@ -34,7 +36,7 @@ export async function fleetList({ home }: Pick<ApiContext, 'home'>, live: LiveSo
     machines: joined.map(({ key, ...machine }) => {
       const own = workers.filter(({ instance }) => instance === machine.instance);
       const state = revoked[key] !== undefined ? 'revoked' : own.length > 0 ? 'present' : 'gone';
-      return { ...machine, state, jobs: own.reduce((sum, { jobs }) => sum + jobs.length, 0) };
+      return { ...machine, state, jobs: own.reduce((sum, { jobs }) => sum + jobs.length, 0), ...decodingOf(own) };
     }),
     tokens: fleetTokens(home).map(({ key, ...token }) => ({ ...token, revoked: revoked[key] !== undefined })),
   };

@@ -21,6 +21,8 @@ export interface FleetInstance extends Place {
   /** As the jobs name it; absent before it has joined. */
   readonly instance?: string;
   readonly jobs: readonly string[];
+  /** Of its workers together, over their last rollout jobs; absent before the first. */
+  readonly tokensPerSecond?: number;
   /** Why it leaves or has ended. */
   readonly because?: string;
 }
@@ -67,9 +69,16 @@ function instanceOf(one: KnownInstance, workers: readonly Presence[]): FleetInst
     ...{ id, pool: launch.pool, launchedAt, jobs },
     state: stateOf(one, present, jobs.length),
     ...(joined && { instance: joined.instance }),
+    ...decodingOf(present),
     ...(ended && { endedAt: ended.at }),
     ...(because !== undefined && { because }),
   };
+}
+
+/** Of the workers of one machine. */
+export function decodingOf(workers: readonly Presence[]): Pick<FleetInstance, 'tokensPerSecond'> {
+  const rates = workers.flatMap(({ tokensPerSecond }) => tokensPerSecond ?? []);
+  return rates.length === 0 ? {} : { tokensPerSecond: rates.reduce((sum, rate) => sum + rate, 0) };
 }
 
 function stateOf(
@@ -105,13 +114,6 @@ export interface LivingFleet extends Pick<FleetReport, 'instances' | 'asked'> {
   readonly notes: readonly string[];
 }
 
-/** What instances have cost for a run until now; undefined without a fleet. */
-export async function runUsd(context: Pick<ApiContext, 'home'>, runId: string): Promise<number | undefined> {
-  if (fleetStore(context.home) === undefined) return undefined;
-  const { charges: all } = await costReport(context);
-  return all.reduce((sum, { run, microUsd }) => (run === runId ? sum + microUsd : sum), 0) / 1e6;
-}
-
 export interface CostReport {
   readonly charges: readonly Charge[];
   /** What this number does not contain. */
@@ -124,7 +126,8 @@ export async function costReport(context: Pick<ApiContext, 'home'>, now = new Da
   return { charges: await chargesOf(log, now), missing: ['disks', 'public addresses', 'transfer', 'requests to S3'] };
 }
 
-async function chargesOf(log: FleetLog, now: Date): Promise<Charge[]> {
+/** The bill of all instances, divided. */
+export async function chargesOf(log: FleetLog, now: Date): Promise<Charge[]> {
   const bill = billOfFleet(historiesOf(await log.instances()), await log.usage(), now.getTime() / 1_000);
   return charges(bill.instances, bill.spans);
 }

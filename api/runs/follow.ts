@@ -19,6 +19,8 @@ import type { StackInfo } from '../../infra/stack/index.ts';
 import type { Head, RunLog } from '../../infra/store/run-log.ts';
 import type { ApiContext } from '../context.ts';
 import { activityText } from './activity.ts';
+import { FollowedFleet } from './follow-fleet.ts';
+import type { FollowedMachines } from './follow-fleet.ts';
 import { readableIteration } from './readable-iteration.ts';
 
 const refreshMs = 200;
@@ -53,6 +55,8 @@ export interface RunProgress {
   readonly loss?: number;
   /** The metric perf/response_throughput: response tokens of the newest iteration per second of its wall time. */
   readonly tokensPerSecond?: number;
+  /** Who works, and for how much; absent before it is known. */
+  readonly fleet?: FollowedMachines;
   /** Time since the following began. */
   readonly elapsedS: number;
   readonly remainingS?: number;
@@ -76,12 +80,14 @@ export async function followRun(
   options: FollowOptions,
 ): Promise<RunState> {
   const { inputs, recipe } = await log.revision();
-  const view = new RunView(log, totalIterations(parseRecipe(recipe), inputs.trainRows), options);
+  const fleet = new FollowedFleet({ home }, log.runId);
+  const view = new RunView(log, totalIterations(parseRecipe(recipe), inputs.trainRows), fleet, options);
   const notes = new Notes(home, log.runId, (note) => view.note(note));
   try {
     for (let look = 0; ; look++) {
       if (look % looksPerStack === 0) view.stackIs(notes.connect(), stackName(home));
       const state = await view.refresh();
+      fleet.look(notes.connected);
       if (options.signal.aborted || endedStates.has(state)) return state;
       await nextLook(options.signal);
     }
@@ -95,12 +101,18 @@ class Notes {
   readonly #home: string;
   readonly #runId: RunId;
   readonly #take: (note: LiveMessage) => void;
+  #connected: NatsConnection | undefined;
   #connection: { readonly url: string; readonly nc: Promise<NatsConnection | undefined> } | undefined;
 
   constructor(home: string, runId: RunId, take: (note: LiveMessage) => void) {
     this.#home = home;
     this.#runId = runId;
     this.#take = take;
+  }
+
+  /** The connection, once it is open. */
+  get connected(): NatsConnection | undefined {
+    return this.#connected;
   }
 
   /** Connects to the running stack when it is another one than before. Does not wait for the connection. */
@@ -116,6 +128,7 @@ class Notes {
   async close(): Promise<void> {
     const before = this.#connection;
     this.#connection = undefined;
+    this.#connected = undefined;
     await (await before?.nc)?.close();
   }
 
@@ -124,6 +137,7 @@ class Notes {
     const { connectNats } = await import('../../infra/nats/connection.ts');
     const nc = await connectNats(stack, 'follow').catch(() => undefined);
     if (nc === undefined) this.#connection = undefined;
+    else if (this.#connection?.url === stack.nats.url) this.#connected = nc;
     nc?.subscribe(liveSubject(this.#runId), {
       callback: (error, message) => {
         const note = error === null ? readMessage(message, liveNote) : undefined;
@@ -150,6 +164,7 @@ function nextLook(signal: AbortSignal): Promise<void> {
 class RunView {
   readonly #log: RunLog;
   readonly #iterations: number;
+  readonly #fleet: FollowedFleet;
   readonly #options: FollowOptions;
   readonly #startedAt = performance.now();
   readonly #seconds: number[] = [];
@@ -167,9 +182,10 @@ class RunView {
   #state: RunState = 'queued';
   #reason: StatusEntry['reason'];
 
-  constructor(log: RunLog, iterations: number, options: FollowOptions) {
+  constructor(log: RunLog, iterations: number, fleet: FollowedFleet, options: FollowOptions) {
     this.#log = log;
     this.#iterations = iterations;
+    this.#fleet = fleet;
     this.#options = options;
   }
 
@@ -201,7 +217,10 @@ class RunView {
    */
   async #follow(head: Head): Promise<void> {
     const seen = Math.max(this.#position, await this.#log.first(), head.position - warningWindow);
-    if (head.position > this.#position) this.#activity = undefined; // it was about an iteration that is committed now
+    if (head.position > this.#position) {
+      this.#activity = undefined; // it was about an iteration that is committed now
+      this.#fleet.committed();
+    }
     // Going back to an earlier iteration makes the later ones void.
     if (head.position < this.#position) this.#rows.splice(0);
     for (let k = seen + 1; k <= head.position; k++) await this.#take(k, head);
@@ -257,6 +276,7 @@ class RunView {
       ...this.#validation,
       ...(this.#loss === undefined ? {} : { loss: this.#loss }),
       ...(this.#tokensPerSecond === undefined ? {} : { tokensPerSecond: this.#tokensPerSecond }),
+      ...(this.#fleet.seen === undefined ? {} : { fleet: this.#fleet.seen }),
       ...(remainingS === undefined ? {} : { remainingS }),
     });
   }

@@ -6,6 +6,8 @@ import { measureOf } from '../../core/validation-measure.ts';
 import type { ValidationMeasure } from '../../core/validation-measure.ts';
 import { bestCheckpoint } from '../../infra/store/best-checkpoint.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
+import type { ApiContext } from '../context.ts';
+import { RunCost } from '../fleet/run-cost.ts';
 import { runWarnings } from './warnings.ts';
 
 export interface Outcome {
@@ -20,6 +22,8 @@ export interface Outcome {
   readonly best?: { readonly iteration: number; readonly metric: string; readonly value: number };
   /** Warnings about its last iterations. */
   readonly warnings: readonly RunWarning[];
+  /** What bought instances have cost for it; absent where nothing was. */
+  readonly usd?: number;
   /** The first and the last validation, the seconds between them, and which metric it is. */
   readonly accuracy: {
     readonly before: number;
@@ -29,13 +33,15 @@ export interface Outcome {
   } | null;
 }
 
-export async function outcomeOf(log: RunLog): Promise<Outcome> {
+export async function outcomeOf(log: RunLog, context: Pick<ApiContext, 'home'>): Promise<Outcome> {
   const head = await log.head();
   const checkpoint = await log.newestCheckpoint();
   const [first, last] = head === undefined ? [] : [await log.firstEvaluation(head), await log.newestEvaluation(head)];
   const compared = first !== undefined && last !== undefined && last.iteration > first.iteration;
   const best = await bestCheckpoint(log);
   const { state = 'queued', reason } = (await log.status()) ?? {};
+  // The run has its outcome even while the store of the fleet does not answer.
+  const usd = (await new RunCost(context, log.runId).usd().catch(() => undefined)) ?? 0;
   return {
     runId: log.runId,
     state,
@@ -43,6 +49,7 @@ export async function outcomeOf(log: RunLog): Promise<Outcome> {
     iteration: head?.position ?? 0,
     ...(best && { best: { iteration: best.iteration, metric: best.metric, value: best.value } }),
     warnings: await runWarnings(log, head),
+    ...(usd > 0 && { usd }),
     checkpoint:
       checkpoint === undefined ? null : (log.store.localPath(checkpoint.key) ?? `${log.store.url}/${checkpoint.key}`),
     accuracy: compared

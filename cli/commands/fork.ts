@@ -26,7 +26,8 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   printer.notice(told);
   const state = await attachAfter(fork, entry, context);
   if (state === undefined) return EXIT.interrupted;
-  const { outcome, text } = await outcomeText(fork, printer);
-  printer.data({ ...answer, iteration: outcome.iteration, state }, () => text);
+  const { outcome, text } = await outcomeText(fork, context);
+  const { iteration, usd } = outcome;
+  printer.data({ ...answer, iteration, state, ...(usd !== undefined && { usd }) }, () => text);
   return exitCodeOfState(state);
 }

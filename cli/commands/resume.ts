@@ -47,8 +47,9 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   printer.notice(told);
   const state = await attachAfter(found, entry, context);
   if (state === undefined) return EXIT.interrupted;
-  const { outcome, text } = await outcomeText({ log }, printer);
-  printer.data({ ...answer, iteration: outcome.iteration, state }, () => text);
+  const { outcome, text } = await outcomeText({ log }, context);
+  const { iteration, usd } = outcome;
+  printer.data({ ...answer, iteration, state, ...(usd !== undefined && { usd }) }, () => text);
   return exitCodeOfState(state);
 }
 

@@ -5,7 +5,7 @@ import { EXIT } from '../exit-codes.ts';
 import type { ExitCode } from '../exit-codes.ts';
 import { flag } from '../options.ts';
 import type { Printer } from '../printer/printer.ts';
-import { runUsd } from '../../api/fleet/view.ts';
+import { RunCost } from '../../api/fleet/run-cost.ts';
 import { findRun } from '../../api/runs/find.ts';
 import type { FoundRun } from '../../api/runs/find.ts';
 import { openLive } from '../../api/runs/live-source.ts';
@@ -25,7 +25,11 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const found = word === undefined ? undefined : await findRun(word, context);
   for (const text of await fullDisks(context, found)) printer.notice(text);
   const live = await openLive(home);
-  const look = () => (found === undefined ? lookAtMachine(home, live, printer) : lookAtRun(found, live, home, printer));
+  const cost = found && new RunCost({ home }, found.runId);
+  const look = () =>
+    found === undefined || cost === undefined
+      ? lookAtMachine(home, live, printer)
+      : lookAtRun(found, cost, live, home, printer);
   try {
     if (flag(input, 'watch')) return (await keepShowing(look, printer)) === 'interrupted' ? EXIT.interrupted : EXIT.ok;
     const { value, text } = await look();
@@ -36,8 +40,14 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   }
 }
 
-async function lookAtRun(found: FoundRun, live: LiveSource, home: string, printer: Printer): Promise<Shown> {
-  const usd = await runUsd({ home }, found.runId);
+async function lookAtRun(
+  found: FoundRun,
+  cost: RunCost,
+  live: LiveSource,
+  home: string,
+  printer: Printer,
+): Promise<Shown> {
+  const usd = await cost.usd();
   const status = { ...(await runStatus(found, live, stackName(home))), ...(usd !== undefined && { usd }) };
   return { value: status, text: runStatusText(status, printer, new Date()), ended: endedStates.has(status.state) };
 }

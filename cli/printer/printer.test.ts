@@ -302,6 +302,15 @@ describe('progress', () => {
     },
   );
 
+  it('shows who works and for how much where other machines work, and nothing of it where only this one does', () => {
+    const fleet = { workers: 6, machines: 4, usd: 0.00512 };
+    expect(progressLine({ ...frame, fleet })).toContain('8.1k tokens/s  6 workers on 4 machines · $0.0051  1 m 12 s');
+    expect(liveRegion({ ...frame, fleet }, 60)).toContain('6 workers on 4 machines · $0.0051');
+    expect(progressLine({ ...frame, fleet: { workers: 3, machines: 2 } })).toContain('3 workers on 2 machines  1 m');
+    expect(progressLine({ ...frame, fleet: { workers: 2, machines: 1 } })).toBe(progressLine(frame));
+    expect(liveRegion({ ...frame, fleet: { workers: 2, machines: 1 } }, 60)).toEqual(liveRegion(frame, 60));
+  });
+
   it('says how to go on when it is paused, or when the stack is down', () => {
     const text = (part: Partial<RunProgress>) => liveRegion({ ...frame, ...part }, 79).join('\n');
     expect(text({ state: 'paused' })).toContain(`petrel resume ${frame.runId}`);

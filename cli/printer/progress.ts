@@ -1,5 +1,5 @@
 /** The progress of a run, as text. Pure: the time comes in, lines go out. */
-import { showCount, showDuration, showNumber } from '../../core/quantities.ts';
+import { counted, showCount, showDuration, showNumber, showUsd } from '../../core/quantities.ts';
 import { warningTitle } from '../../core/run-warnings.ts';
 import type { RunProgress } from '../../api/runs/follow.ts';
 import { sparkline } from './plot.ts';
@@ -12,7 +12,9 @@ const barWidth = 24;
 
 /** One line that says it all: `iteration 12/60  reward 0.41  accuracy 0.52  8.1k tokens/s  1 m 12 s left`. */
 export function progressLine(frame: RunProgress): string {
-  return [iterationPart(frame), ...resultParts(frame), timePart(frame)].filter((part) => part !== undefined).join('  ');
+  return [iterationPart(frame), ...resultParts(frame), fleetPart(frame), timePart(frame)]
+    .filter((part) => part !== undefined)
+    .join('  ');
 }
 
 const iterationPart = ({ iteration, iterations }: RunProgress): string => `iteration ${iteration}/${iterations}`;
@@ -28,6 +30,14 @@ function resultParts(frame: RunProgress, spark = false): (string | undefined)[] 
   ];
 }
 
+/** `6 workers on 4 machines · $0.0051`; nothing where only this machine works, which costs nothing. */
+function fleetPart({ fleet }: RunProgress): string | undefined {
+  if (fleet === undefined || (fleet.machines < 2 && fleet.usd === undefined)) return undefined;
+  const { workers, machines, usd } = fleet;
+  const who = `${counted(workers, 'worker')} on ${counted(machines, 'machine')}`;
+  return usd === undefined ? who : `${who} · ${showUsd(usd)}`;
+}
+
 /** The time left while it runs and iterations are to come, else its state. */
 function timePart({ state, remainingS, stuck }: RunProgress): string | undefined {
   if (state !== 'running') return state;
@@ -36,7 +46,7 @@ function timePart({ state, remainingS, stuck }: RunProgress): string | undefined
 }
 
 /**
- * The live region of a terminal: how far it is, what the newest iteration gave, what is being done, what speaks against it. The
+ * The live region of a terminal: how far it is, what the newest iteration gave, who works, what is being done, what speaks against it. The
  * time left stands in the first line, so that a narrow terminal shows it. Only a line with a command may be longer than
  * `columns`: a command that is cut cannot be typed.
  */
@@ -44,9 +54,11 @@ export function liveRegion(frame: RunProgress, columns: number): string[] {
   const bar = progressBar(frame.iteration / frame.iterations, barWidth);
   const head = [`${bar} ${iterationPart(frame)}`, timePart(frame)].filter((part) => part !== undefined).join('  ');
   const results = resultParts(frame, true).filter((part) => part !== undefined);
+  const fleet = fleetPart(frame);
   return [
     head,
     ...(results.length === 0 ? [] : [results.join('  ')]),
+    ...(fleet === undefined ? [] : [fleet]),
     ...doingLines(frame, columns),
     ...warningLines(frame, columns),
   ].map((line) => (line.includes('petrel ') ? line : fit(line, columns)));

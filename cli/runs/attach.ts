@@ -29,7 +29,7 @@ export async function attach(log: RunLog, context: CommandContext, stay: boolean
     sayLeft(log, context.printer);
     return EXIT.interrupted;
   }
-  const { state } = await sayOutcome({ log }, context.printer);
+  const { state } = await sayOutcome({ log }, context);
   return stay || state !== 'completed' ? exitCodeOfState(state) : EXIT.ok;
 }
 

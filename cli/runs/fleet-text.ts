@@ -1,6 +1,7 @@
 /** Bought instances, for people. */
 import type { FleetInstance, FleetReport } from '../../api/fleet/view.ts';
 import { placeName } from '../../core/fleet/types.ts';
+import { showCount } from '../../core/quantities.ts';
 import { showSpan } from '../../core/schedules/duration.ts';
 import type { Printer } from '../printer/printer.ts';
 import { renderTable, widthFor } from '../printer/table.ts';
@@ -24,6 +25,7 @@ export function instanceTexts({ instances, asked }: ShownFleet, printer: Printer
       { head: '$/h', value: ({ usdPerHour }) => usdPerHour.toFixed(4), right: true },
       { head: 'age', value: ({ launchedAt, endedAt }) => age(launchedAt, endedAt, now), right: true },
       { head: 'jobs', value: ({ jobs }) => jobs.length },
+      { head: 'tokens/s', value: rateText, right: true, spare: 1 },
       { head: 'because', value: ({ because }) => because, shrink: true, spare: 1 },
     ],
     widthFor(printer.stdout),
@@ -33,6 +35,13 @@ export function instanceTexts({ instances, asked }: ShownFleet, printer: Printer
   );
   return [...(instances.length > 0 ? [table] : []), ...(open.length > 0 ? [open.join('\n')] : [])];
 }
+
+/** Of a machine. */
+export const rateText = ({
+  tokensPerSecond: rate,
+}: {
+  readonly tokensPerSecond?: number | undefined;
+}): string | undefined => (rate === undefined ? undefined : showCount(rate));
 
 const age = (from: string, to: string | undefined, now: number): string =>
   showSpan((to === undefined ? now : Date.parse(to)) - Date.parse(from));

@@ -3,10 +3,10 @@ import { curvesOf } from '../../api/runs/curve.ts';
 import type { FoundRun } from '../../api/runs/find.ts';
 import { outcomeOf } from '../../api/runs/outcome.ts';
 import type { Outcome } from '../../api/runs/outcome.ts';
-import { counted, showDuration, showNumber } from '../../core/quantities.ts';
+import { counted, showDuration, showNumber, showUsd } from '../../core/quantities.ts';
 import { warningText } from '../../core/run-warnings.ts';
+import type { CommandContext } from '../command.ts';
 import { plot } from '../printer/plot.ts';
-import type { Printer } from '../printer/printer.ts';
 import { resumeCommand } from './words.ts';
 
 /** A shorter run has no curve worth a plot. */
@@ -14,18 +14,18 @@ const iterationsToPlot = 8;
 const widestPlot = 100;
 const plotRows = 6;
 
-export async function sayOutcome({ log }: Pick<FoundRun, 'log'>, printer: Printer): Promise<Outcome> {
-  const { outcome, text } = await outcomeText({ log }, printer);
-  printer.data(outcome, () => text);
+export async function sayOutcome({ log }: Pick<FoundRun, 'log'>, context: CommandContext): Promise<Outcome> {
+  const { outcome, text } = await outcomeText({ log }, context);
+  context.printer.data(outcome, () => text);
   return outcome;
 }
 
 /** The outcome, and what is said of it: with curves, unless JSON is wanted. */
 export async function outcomeText(
   { log }: Pick<FoundRun, 'log'>,
-  printer: Printer,
+  { home, printer }: Pick<CommandContext, 'home' | 'printer'>,
 ): Promise<{ readonly outcome: Outcome; readonly text: string }> {
-  const outcome = await outcomeOf(log);
+  const outcome = await outcomeOf(log, { home });
   const columns = printer.stdout.columns;
   const curves = printer.json || outcome.iteration < iterationsToPlot ? [] : await curvesOf(log);
   const plots = curves
@@ -35,13 +35,14 @@ export async function outcomeText(
 }
 
 function summaryText(outcome: Outcome): string {
-  const { runId, state, iteration, checkpoint, best, accuracy, warnings } = outcome;
+  const { runId, state, iteration, checkpoint, best, accuracy, usd, warnings } = outcome;
   const lines = [
     `${runId}: ${state} after ${counted(iteration, 'iteration')}`,
     ...(checkpoint === null ? [] : [`checkpoint: ${checkpoint}`]),
     ...(best === undefined
       ? []
       : [`best checkpoint: iteration ${best.iteration}, ${best.metric} ${showNumber(best.value)}`]),
+    ...(usd === undefined ? [] : [`cost: ${showUsd(usd)}`]),
     ...warnings.map((warning) => warningText(warning, runId)),
     'next:',
     ...nextCommands(outcome).map((command) => `  ${command}`),

@@ -91,9 +91,10 @@ describe('what to type next', () => {
 });
 
 describe('workers in a status', () => {
+  const stdout = { columns: 200, write: () => {} };
+  const printer = createPrinter({ json: false, stdout, stderr: stdout, env: {} });
+
   it('are told apart by health, with their last error', () => {
-    const stdout = { columns: 200, write: () => {} };
-    const printer = createPrinter({ json: false, stdout, stderr: stdout, env: {} });
     const sick = worker({
       worker: 'local-2',
       state: 'unhealthy',
@@ -106,6 +107,15 @@ describe('workers in a status', () => {
     expect(text).not.toMatch(/delay/i); // only those who work on petrel want it: it is in --json
     expect(workerTable([workerStatus(worker({ state: 'draining' }), here)], printer)).toMatch(/local-1 +draining /);
     expect(workerStatus(sick, here)).not.toHaveProperty('incarnation');
+  });
+
+  it('show how fast those decode that have decoded', () => {
+    const sampler = worker({ worker: 'local-2', tokensPerSecond: 8123.4 });
+    const text = workerTable([workerStatus(worker(), here), workerStatus(sampler, here)], printer);
+    expect(text).toMatch(/TOKENS\/S$/m);
+    expect(text).toMatch(/^local-2 .* 8.1k$/m);
+    expect(text).toMatch(/^local-1 .* -$/m);
+    expect(workerTable([workerStatus(worker(), here)], printer)).not.toContain('TOKENS/S');
   });
 
   it('do something in percent', () => {

@@ -1,11 +1,12 @@
 /** The status of runs, workers and the stack, for people. */
 import type { Printer } from '../printer/printer.ts';
-import { showMoment, showNumber } from '../../core/quantities.ts';
+import { showMoment, showNumber, showUsd } from '../../core/quantities.ts';
 import { warningText } from '../../core/run-warnings.ts';
 import { activityText } from '../../api/runs/activity.ts';
 import { wrapOwnText } from '../printer/wrap.ts';
 import { renderFields, renderTable, widthFor } from '../printer/table.ts';
 import type { RunStatus, WorkerStatus } from '../../api/runs/status-report.ts';
+import { rateText } from './fleet-text.ts';
 import { iterationText, nextCommand, styledState } from './words.ts';
 
 type Field = readonly [name: string, value: string | number | undefined];
@@ -42,7 +43,7 @@ function fieldsOf(run: RunStatus, printer: Printer, now: Date): Field[] {
       run.validationMeasure ?? 'accuracy',
       run.accuracy === null ? undefined : `${run.accuracy.toFixed(3)} (policy version ${run.accuracyVersion})`,
     ],
-    ['cost', run.usd === undefined ? undefined : `$${run.usd.toFixed(4)} of bought instances`],
+    ['cost', run.usd === undefined ? undefined : `${showUsd(run.usd)} of bought instances`],
     ['checkpoint', checkpointText(run)],
     ['numerics', profileText(run)],
     ['changed', showMoment(new Date(run.changedAt), now)],
@@ -84,8 +85,13 @@ export function workerTable(workers: readonly WorkerStatus[], printer: Printer):
     { head: 'roles', value: (worker: WorkerStatus) => worker.roles.join(' '), spare: 3 },
     { head: 'works for', value: leaseText },
     { head: 'jobs', value: (worker: WorkerStatus) => worker.jobs.length, spare: 2 },
+    { head: 'tokens/s', value: rateText, right: true, spare: 1 },
     { head: 'last error', value: troubleText, shrink: true },
-  ].filter(({ head }) => head !== 'last error' || workers.some((worker) => worker.lastError !== undefined));
+  ].filter(
+    ({ head }) =>
+      (head !== 'last error' || workers.some(({ lastError }) => lastError !== undefined)) &&
+      (head !== 'tokens/s' || workers.some(({ tokensPerSecond }) => tokensPerSecond !== undefined)),
+  );
   return [renderTable(workers, columns, widthFor(printer.stdout)), ...workers.flatMap(lackTexts)].join('\n');
 }
 

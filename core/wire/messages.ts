@@ -7,6 +7,7 @@ import type { JobId, RunId } from '../ids.ts';
 import { roles } from '../roles.ts';
 import type { Role } from '../roles.ts';
 import { holderUrl, weightsHolders } from './weights.ts';
+import { workerEvent } from './worker-event.ts';
 import { anyPlace, placeWords } from './worker-identity.ts';
 import type { WorkerPlace } from './worker-identity.ts';
 
@@ -127,6 +128,8 @@ export const presence = z.object({
   jobs: z.array(z.string()),
   /** Rollout jobs of which this worker has samples that it scores, or has scored, ahead of their reward job. */
   ahead: z.array(z.string()).optional(),
+  /** Tokens decoded in a second of decoding, over its last rollout jobs; absent before the first. */
+  tokensPerSecond: z.number().nonnegative().optional(),
   failuresInARow: z.int(),
   /** Delay of the main thread's event loop since start-up, 99.9th percentile, in ms. */
   loopDelayMs: z.number(),
@@ -146,6 +149,8 @@ export const logLine = z.object({
   level: z.enum(['debug', 'info', 'warn', 'error']),
   source: z.string(),
   text: z.string(),
+  /** What the text says, where the control process says what became of a worker. */
+  event: workerEvent.optional(),
 });
 export type LogLine = z.infer<typeof logLine>;
 

@@ -16,6 +16,9 @@ export interface WorkerIdentity extends WorkerPlace {
   readonly incarnation: string;
 }
 
+/** The control process among the senders of messages. No worker has this name: theirs end with a number. */
+export const controlName = 'control';
+
 /** The end of a subject, and the key of the worker in the presence bucket. */
 export const placeWords = ({ instance, worker }: WorkerPlace): string => `${instance}.${worker}`;
 

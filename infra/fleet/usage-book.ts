@@ -19,6 +19,7 @@ export class UsageBook {
   readonly #name = randomBytes(6).toString('hex');
   #waiting: UsedSpan[] = [];
   #written = 0;
+  #writing: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
 
   /** `open`: the fleet of this stack; undefined when it has none, and then nothing is kept. */
@@ -33,8 +34,13 @@ export class UsageBook {
     this.#timer ??= setTimeout(() => void this.write(), writeEveryMs);
   }
 
-  /** Never rejects: what could not be written is kept for the next time. */
-  async write(now = new Date()): Promise<void> {
+  /** When this resolves, what was noted before is written down, or kept for the next time. Never rejects. */
+  write(): Promise<void> {
+    this.#writing = this.#writing.then(() => this.#write(new Date()));
+    return this.#writing;
+  }
+
+  async #write(now: Date): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     const spans = this.#waiting.splice(0, mostSpans);

@@ -18,8 +18,8 @@ class Lines {
     },
   };
 
-  say(runId: string, text: string): void {
-    this.#hear(null, { subject: logSubject(runId, scorer), string: () => text } as Msg);
+  say(runId: string, text: string, from = scorer): void {
+    this.#hear(null, { subject: logSubject(runId, from), string: () => text } as Msg);
   }
 }
 
@@ -71,6 +71,21 @@ it('cuts a long line visibly, and drops a long message that is not a line', asyn
   await logs.close();
   const stored = (await textsOf(store, 'run')).join('').trim().split('\n');
   expect(stored.map((line) => parseLogLine(line)?.text)).toEqual([`${'é'.repeat(4096)} … cut`, 'short']);
+});
+
+it('stores what became of a worker only where the control process says it', async () => {
+  const [store, lines] = [new MemoryStore(), new Lines()];
+  const logs = new LogCollector(lines.nc, named, () => store);
+  end = () => logs.close();
+  const event = { type: 'lost', instance: 'i-1', worker: 'w1', incarnation: 'a', roles: ['rollout'] };
+  const text = JSON.stringify({ v: 1, at: 'now', level: 'warn', text: 'lost: worker i-1/w1', event });
+  lines.say('run', text);
+  lines.say('run', text, { instance: 'elsewhere', worker: 'control' });
+  lines.say('run', text, { instance: 'here', worker: 'control' });
+  await logs.close();
+  const stored = (await textsOf(store, 'run')).join('').trim().split('\n').map(parseLogLine);
+  expect(stored.map((line) => line?.text)).toEqual(Array(3).fill('lost: worker i-1/w1'));
+  expect(stored.map((line) => line?.event)).toEqual([undefined, undefined, event]);
 });
 
 it('keeps a bounded number of bytes for runs whose store does not answer, with the newest lines of each', async () => {

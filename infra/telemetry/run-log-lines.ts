@@ -5,23 +5,32 @@ import { keys } from '../../core/records/keys.ts';
 import { logLine, logNote, logsOf, logSubject, wireVersion } from '../../core/wire/messages.ts';
 import type { LogLine } from '../../core/wire/messages.ts';
 import { senderOf, shownName } from '../../core/wire/worker-identity.ts';
+import type { WorkerEvent } from '../../core/wire/worker-event.ts';
+import { controlName } from '../../core/wire/worker-identity.ts';
 import type { WorkerPlace } from '../../core/wire/worker-identity.ts';
 
-export type Say = (level: LogLine['level'], text: string) => void;
+export type Say = (level: LogLine['level'], text: string, event?: WorkerEvent) => void;
 
 /** Lines are sent at once and are lost when no process listens, so logs never delay work. */
 export function lineWriter(nc: NatsConnection, runId: string, from: WorkerPlace): Say {
-  return (level, text) => {
+  return (level, text, event) => {
     if (nc.isClosed()) return;
-    const note = { v: wireVersion, at: new Date().toISOString(), level, text };
+    const note = { v: wireVersion, at: new Date().toISOString(), level, text, ...(event && { event }) };
     nc.publish(logSubject(runId, from), JSON.stringify(note));
   };
 }
 
-/** A line with its source as users of this machine, whose instance is `own`, see it; undefined for other messages. */
+/**
+ * A line with its source as users of this machine, whose instance is `own`, see it; undefined for other messages. Only the control process
+ * says what became of workers.
+ */
 export function receivedLine(message: Pick<Msg, 'subject' | 'string'>, own: string): LogLine | undefined {
   const note = logNote.safeParse(parsed(message.string())).data;
-  return note && { ...note, source: shownName(senderOf(message.subject), own) };
+  if (note === undefined) return undefined;
+  const sender = senderOf(message.subject);
+  const { event, ...line } = note;
+  const isOfControl = sender.instance === own && sender.worker === controlName;
+  return { ...line, source: shownName(sender, own), ...(isOfControl && event && { event }) };
 }
 
 const flushMs = 1_000;

@@ -62,6 +62,23 @@ it('is bought when a run needs it, works, is given back, and every dollar is acc
     expect(readFileSync(on.served.cloud.instance(id).consoleFile, 'utf8')).toContain('joined');
 });
 
+it('shows workers and dollars while a run is followed, and at its end what it has cost', async () => {
+  await on.apply({ min: 1, max: 1 });
+  await on.ready(1);
+  const recipe = loop.recipeFile('followed', { trainer: { total_training_steps: 3 } });
+  const { out, err } = await on.petrel('run', recipe, '--wait');
+  expect(err).toMatch(/iteration 3\/3 .* 2 workers on 2 machines/);
+  expect(out).toMatch(/^cost: \$0\.\d{4}$/m);
+  const outcome = (await on.petrel('run', recipe, '--wait', '--json')).json<{ runId: string; usd: number }>();
+  const [bought] = (await list()).instances?.filter(({ state }) => state !== 'ended') ?? [];
+  expect(bought?.tokensPerSecond).toBeGreaterThan(0);
+  const cost = (await on.petrel('cost', outcome.runId, '--json')).json<{ usd: number }>();
+  expect(outcome.usd).toBeGreaterThan(0);
+  expect(outcome.usd).toBe(cost.usd);
+  await on.apply();
+  await on.empty();
+});
+
 it('replaces an instance that gets a notice, before it is gone, and the run has the bits of an undisturbed one', async () => {
   await on.apply({ min: 1, max: 1 });
   await on.ready(1);

@@ -82,6 +82,11 @@ it('fetches the build of the stack, works, and leaves when it is told to', async
     'lab',
     ['rollout', 'reward'],
   ]);
+  const lab = (await status()).workers.find(({ instance }) => instance.startsWith('lab-'));
+  expect(lab?.tokensPerSecond).toBeGreaterThan(0);
+  const listed = (await runWords(loop.home, ['fleet', 'ls', '--json'])).json<FleetList>().machines;
+  expect(listed.map(({ tokensPerSecond }) => tokensPerSecond)).toEqual([lab?.tokensPerSecond]);
+  expect((await runWords(loop.home, ['fleet', 'ls'])).out).toMatch(/ JOBS +TOKENS\/S/);
   joined.process.kill('SIGTERM');
   expect(await joined.ended, joined.said()).toBe(0);
 });
@@ -148,6 +153,8 @@ it('vanishes with all its processes, and another machine finishes the run', asyn
   await loop.reaches(run, 'completed');
   const instanceOf = ({ said }: JoinedMachine) => /joined \S+ as (lab-[0-9a-f]{12})/.exec(said())?.[1];
   expect(await writersOf(run)).toEqual(new Set([`${instanceOf(first)}/w1`, `${instanceOf(second)}/w1`]));
+  await loop.said(run, new RegExp(`warn control: lost: worker ${instanceOf(first)}/w1 `));
+  await loop.said(run, new RegExp(`control: replaced: worker ${instanceOf(first)}/w1 by ${instanceOf(second)}/w1`));
 });
 
 it('asks again as soon as another control process has started, and so learns of another build', async () => {

@@ -38,6 +38,8 @@ export interface FleetPlace {
   readonly client: () => Client;
   readonly log: (line: string) => void;
   readonly say: (runId: string, text: string) => void;
+  /** A machine is told to leave because it is not needed. */
+  readonly givenBack: (instance: string) => void;
 }
 
 export class ControlFleet {
@@ -82,7 +84,7 @@ export class ControlFleet {
   }
 
   get ports(): FleetPorts {
-    const { home, provider, nc, client, log, say } = this.#place;
+    const { home, provider, nc, client, log, say, givenBack } = this.#place;
     return {
       provider,
       openFleet: (store) => this.open(store),
@@ -102,7 +104,10 @@ export class ControlFleet {
         await tellRunWorkflow(client(), run, 'pause');
         say(run, `paused: ${because}`);
       },
-      tellToLeave: (instance) => nc.publish(leaveNowSubject(instance), JSON.stringify({ v: wireVersion })),
+      tellToLeave: (instance) => {
+        givenBack(instance);
+        nc.publish(leaveNowSubject(instance), JSON.stringify({ v: wireVersion }));
+      },
       notePlan: (plan) => notePlan(home, plan),
       noteTrouble: (because) => {
         const before = lastPlan(home) ?? { decisions: [], reasons: [], pauses: [], prices: [], stopped: [] };

@@ -1,6 +1,7 @@
 /** Entry of the control process: Temporal workflows and activities, the dispatcher, the log collector. */
 import { parseRecipe } from '../../core/recipe/index.ts';
 import { runOf } from '../../core/records/keys.ts';
+import { endedStates } from '../../core/run-states.ts';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Context } from '@temporalio/activity';
@@ -10,6 +11,7 @@ import type { ActivityPorts } from '../../activities/index.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { errorToJson, InvalidInputError } from '../../core/errors.ts';
 import { liveSubject, timings, wireVersion } from '../../core/wire/messages.ts';
+import { controlName } from '../../core/wire/worker-identity.ts';
 import type { WorkerPlace } from '../../core/wire/worker-identity.ts';
 import { taskQueue } from '../../core/wire/workflow.ts';
 import { buildId, builtFile, packageRoot, petrelHome } from '../../infra/home.ts';
@@ -60,12 +62,13 @@ import { reconcileJanitors } from './reconcile-janitors.ts';
 import { reconcileSchedules } from './reconcile-schedules.ts';
 import { failOrphanedActivities, temporalIdentity } from './orphaned-activities.ts';
 import { reconcileRuns } from './reconcile-runs.ts';
+import { watchWorkers } from './worker-watch.ts';
 import { writeMetricsFiles } from './write-metrics-files.ts';
 
 const timing = timings.local;
 const name = `control-${process.pid}`;
 const instance = instanceName(petrelHome());
-const place: WorkerPlace = { instance, worker: 'control' };
+const place: WorkerPlace = { instance, worker: controlName };
 const stack = stackFromEnv();
 Runtime.install({ logger: new DefaultLogger('WARN') });
 
@@ -88,12 +91,22 @@ const dispatcher = await Dispatcher.open(nc, {
     usage.note({ instance: machine, run, iteration, from, to, use }),
 });
 const system = await connectSystem(stack.nats, name);
+const log = (line: string) => console.log(line);
+const { events: workerEvents, counts: eventCounts } = await watchWorkers({
+  nc,
+  home: petrelHome(),
+  instance,
+  timing,
+  departuresAreTold: system !== undefined,
+  say: (runId) => lineWriter(nc, runId, place),
+  log,
+});
 if (system !== undefined)
   new Departures(system, (gone) => {
     dispatcher.lost(gone);
+    workerEvents.lost(gone, Date.now());
     fleet.lost(gone.instance);
   });
-const log = (line: string) => console.log(line);
 new PermitOffice(nc, { file: join(petrelHome(), 'stack', 'permits.json'), log }).open();
 /** A new store has no runs yet, so it is opened otherwise than for a job. */
 async function openServed(url: string): Promise<Store> {
@@ -156,6 +169,7 @@ const fleet = new ControlFleet({
   client: () => client,
   log,
   say: (runId, text) => ports.say(runId, 'info', text),
+  givenBack: (machine) => workerEvents.givenBack(machine),
 });
 
 const ports: ActivityPorts = {
@@ -171,7 +185,11 @@ const ports: ActivityPorts = {
     runStores.set(runId, store);
     return new RunLog(store, runId);
   },
-  appendStatus,
+  appendStatus: async (log, change, ...rest) => {
+    // Who sees that a run has ended or paused may ask for its bill.
+    if (change.state === 'paused' || (change.state !== undefined && endedStates.has(change.state))) await usage.write();
+    return appendStatus(log, change, ...rest);
+  },
   pausesFor,
   decide: async (store, key, schema, record, agrees) => {
     const decided = await decide(store, key, schema, record, agrees);
@@ -205,6 +223,7 @@ const ports: ActivityPorts = {
     tellRun: async (runId, desired) => tellRunWorkflow(client, runId, desired),
   },
   fleet: fleet.ports,
+  events: eventCounts,
   say: (runId, level, text) => lineWriter(nc, runId, place)(level, text),
   live: (runId, note) => nc.publish(liveSubject(runId), JSON.stringify({ v: wireVersion, ...note })),
   endSweep,

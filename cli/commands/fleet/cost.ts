@@ -3,6 +3,7 @@ import { findRun } from '../../../api/runs/find.ts';
 import { costReport } from '../../../api/fleet/view.ts';
 import { uses } from '../../../core/fleet/cost.ts';
 import type { Charge, Use } from '../../../core/fleet/cost.ts';
+import { showUsd } from '../../../core/quantities.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { textOption } from '../../options.ts';
 import { renderTable, widthFor } from '../../printer/table.ts';
@@ -43,7 +44,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
       ],
       widthFor(context.printer.stdout),
     );
-    const total = `$${(microUsd / 1e6).toFixed(4)}, without ${missing.join(', ')}`;
+    const total = `${showUsd(microUsd / 1e6)}, without ${missing.join(', ')}`;
     if (rows.length > 0) return `${table}\n\n${total}`;
     return only === undefined ? 'no instance has been bought' : `no bought instance has worked for ${only}`;
   });

@@ -5,7 +5,7 @@ import { openLive } from '../../../api/runs/live-source.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import type { Printer } from '../../printer/printer.ts';
 import { renderTable, widthFor } from '../../printer/table.ts';
-import { instanceTexts } from '../../runs/fleet-text.ts';
+import { instanceTexts, rateText } from '../../runs/fleet-text.ts';
 
 export async function run(_input: CommandInput, context: CommandContext): Promise<undefined> {
   const live = await openLive(context.home);
@@ -30,6 +30,7 @@ function listText({ instances = [], asked = [], machines, tokens }: FleetList, p
       { head: 'state', value: ({ state }) => state },
       { head: 'host', value: ({ host }) => host, shrink: true },
       { head: 'jobs', value: ({ jobs }) => jobs },
+      { head: 'tokens/s', value: rateText, right: true, spare: 1 },
       { head: 'joined', value: ({ joinedAt }) => joinedAt.slice(0, 19).replace('T', ' ') },
     ],
     width,
