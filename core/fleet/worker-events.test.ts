@@ -95,5 +95,8 @@ describe('what became of workers', () => {
     events.expire(5, 20);
     expect(texts()).toEqual(['lost i-1/w1']);
     expect(events.count).toBe(1);
+    events.deafUntil(30);
+    events.expire(25, 40);
+    expect(texts()).toEqual([]);
   });
 });

@@ -77,6 +77,11 @@ export class WorkerEvents {
       if (known.entry.instance === instance) this.#known.set(place, { ...known, leaves: true });
   }
 
+  /** Nobody could be heard until now, so nobody was silent. */
+  deafUntil(now: number): void {
+    for (const [place, known] of this.#known) this.#known.set(place, { ...known, heard: now });
+  }
+
   /** Those that were silent since `then` are gone: for servers that do not tell whose connection has closed. */
   expire(then: number, now: number): void {
     for (const [place, known] of this.#known) {

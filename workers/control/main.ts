@@ -53,6 +53,7 @@ import { watchLoopDelay } from '../../infra/telemetry/loop-delay.ts';
 import { LogCollector, lineWriter } from '../../infra/telemetry/run-log-lines.ts';
 import { connectTemporalClient, connectTemporalWorker, dataConverterOf } from '../../infra/temporal/connection.ts';
 import { startRunWorkflow, tellRunWorkflow } from '../../infra/temporal/run-workflow.ts';
+import { within } from '../drain.ts';
 import { mapActivityErrors } from './activity-errors.ts';
 import { ControlFleet } from './fleet.ts';
 import { givenUp } from './given-up.ts';
@@ -66,6 +67,8 @@ import { watchWorkers } from './worker-watch.ts';
 import { writeMetricsFiles } from './write-metrics-files.ts';
 
 const timing = timings.local;
+/** How long the end of a run waits until its bill is complete. */
+const billMs = 2_000;
 const name = `control-${process.pid}`;
 const instance = instanceName(petrelHome());
 const place: WorkerPlace = { instance, worker: controlName };
@@ -186,8 +189,9 @@ const ports: ActivityPorts = {
     return new RunLog(store, runId);
   },
   appendStatus: async (log, change, ...rest) => {
-    // Who sees that a run has ended or paused may ask for its bill.
-    if (change.state === 'paused' || (change.state !== undefined && endedStates.has(change.state))) await usage.write();
+    // Who sees that a run has ended or paused may ask for its bill. The run does not wait long for the store of the fleet.
+    if (change.state === 'paused' || (change.state !== undefined && endedStates.has(change.state)))
+      await within(billMs, usage.write());
     return appendStatus(log, change, ...rest);
   },
   pausesFor,

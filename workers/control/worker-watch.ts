@@ -6,6 +6,7 @@ import type { Timing } from '../../core/wire/messages.ts';
 import { eventText } from '../../core/wire/worker-event.ts';
 import type { WorkerEvent } from '../../core/wire/worker-event.ts';
 import { EventCounts } from '../../infra/fleet/event-counts.ts';
+import { linkOf } from '../../infra/nats/link.ts';
 import { listWorkers, watchPresence } from '../../infra/nats/presence.ts';
 import { drivenRuns } from '../../infra/stack/driven-runs.ts';
 import type { Say } from '../../infra/telemetry/run-log-lines.ts';
@@ -36,6 +37,7 @@ export async function watchWorkers(ports: WorkerWatchPorts): Promise<WorkerWatch
   const counts = new EventCounts(() => events.count);
   for (const entry of await listWorkers(ports.nc)) events.found(entry, Date.now());
   watchPresence(ports.nc, (entry) => events.heard(entry, Date.now()));
+  linkOf(ports.nc).onBack(() => events.deafUntil(Date.now()));
   const silentMs = timesSilent * ports.timing.presenceMs;
   if (!ports.departuresAreTold)
     setInterval(() => events.expire(Date.now() - silentMs, Date.now()), silentMs / 2).unref();
