@@ -1,14 +1,21 @@
 /** The local stack: its servers, its control process and its workers. */
 import { fullPlaces } from '../infra/stack/admission.ts';
 import {
+  chooseServers,
+  claimName,
   defaultPools,
   ensureStack,
+  nameTaken,
   parseListenAddress,
   readStack,
+  requireSetUp,
+  sharedStack,
   stackName,
   stopStack,
 } from '../infra/stack/index.ts';
 import type { StackInfo } from '../infra/stack/index.ts';
+import { ensureFences } from '../infra/store/fencing.ts';
+import { openStore } from '../infra/store/open.ts';
 import { isFull } from '../infra/store/free-space.ts';
 import type { ApiContext } from './context.ts';
 import { openKnownStores } from './runs/find.ts';
@@ -21,11 +28,19 @@ export interface WantedStack {
   readonly workers?: number | undefined;
   /** Where NATS listens for other machines, as `parseListenAddress` reads it; `off`: nowhere. */
   readonly listen?: string | undefined;
+  /** Takes the stack's name from another stack. */
+  readonly takeOver?: boolean;
 }
 
 /** Brings the stack up, or leaves the one that runs as it is where nothing else is wanted. */
-export function bringUp({ home, notice }: ApiContext, { workers, listen }: WantedStack = {}): Promise<StackInfo> {
+export async function bringUp(
+  { home, notice }: ApiContext,
+  { workers, listen, takeOver = false }: WantedStack = {},
+): Promise<StackInfo> {
   const pools = workers === undefined ? undefined : defaultPools.map((pool) => ({ ...pool, count: workers }));
+  requireSetUp(home);
+  await chooseServers(home);
+  await claimNames(home, notice, takeOver);
   const address = listen === undefined || listen === 'off' ? listen : parseListenAddress(listen);
   return ensureStack({
     home,
@@ -33,6 +48,23 @@ export function bringUp({ home, notice }: ApiContext, { workers, listen }: Wante
     ...(address && { listen: address }),
     onProgress: notice,
   });
+}
+
+/** Of stack.yaml's store. To take the name over, also in every other store where a stack has claimed it. */
+async function claimNames(home: string, notice: ApiContext['notice'], takeOver: boolean): Promise<void> {
+  const shared = sharedStack(home)?.store;
+  if (shared !== undefined) {
+    const store = await openStore(shared);
+    await ensureFences(home, store);
+    await claimName(home, store, takeOver);
+  }
+  if (!takeOver) return;
+  for (const store of await openKnownStores(home, notice)) {
+    const taken = await nameTaken(home, store);
+    if (taken === undefined) continue;
+    await claimName(home, store, true);
+    notice(`${taken.name} is this stack's name in ${store.url} now; before, it was that of ${taken.machine}`);
+  }
 }
 
 /** What is too full for new work, a sentence each: of one run, or of every store that this machine knows. */

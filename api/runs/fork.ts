@@ -16,7 +16,7 @@ import { writeRun } from '../../infra/store/new-run.ts';
 import { encodeRecord } from '../../infra/store/records.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
-import { replaceOtherBuild } from '../../infra/stack/index.ts';
+import { chooseServers, claimName, replaceOtherBuild } from '../../infra/stack/index.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
 import { rememberStore } from '../../infra/store/places.ts';
 import { pinPosition } from '../../infra/store/retention-log.ts';
@@ -64,6 +64,8 @@ export async function forkRun(found: FoundRun, request: ForkRequest, context: Ap
   for (const change of changed?.changes ?? []) notice(`  ${changeText(change)}`);
   sayNothingLeft(parseRecipe(changed?.recipe ?? revision.recipe), changed?.inputs ?? revision.inputs, origin, notice);
   await ensureFences(home, store);
+  await chooseServers(home);
+  await claimName(home, store);
   // The pins stay until the fork has recorded what it reads.
   const pin = { position: origin.position, why: 'a fork', forMs: pinnedMs };
   const unpin = await pinPosition(found.log, pin, () => new Date());

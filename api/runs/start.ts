@@ -11,7 +11,14 @@ import type { RunRecord } from '../../core/records/schema.ts';
 import type { RunCarry } from '../../core/wire/workflow.ts';
 import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
 import { keepInputs } from '../../infra/retention/inputs.ts';
-import { defaultPools, ensureStack, replaceOtherBuild, requireSetUp } from '../../infra/stack/index.ts';
+import {
+  chooseServers,
+  claimName,
+  defaultPools,
+  ensureStack,
+  replaceOtherBuild,
+  requireSetUp,
+} from '../../infra/stack/index.ts';
 import type { StackInfo, WorkerPool } from '../../infra/stack/index.ts';
 import { claimRun, writeRun } from '../../infra/store/new-run.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
@@ -40,14 +47,17 @@ export interface StartedRun extends Started {
 /**
  * Starts a run: stores its model, rows and scorer, claims its id, brings the stack up and starts the workflow. Once its
  * records are written, the stack starts it even when this process dies. Throws InvalidInputError before anything is
- * claimed.
+ * claimed, TerminalError `Conflict` when another stack has this
+ * one's name.
  */
 export async function startRun(recipe: Recipe, context: ApiContext): Promise<StartedRun> {
   const { home, env, notice } = context;
   requireSetUp(home);
+  await chooseServers(home);
   for (const note of await admitToFleet(recipe, home)) notice(note);
   await replaceOtherBuild({ home, onProgress: notice });
   const store = await storeForNewRun(recipe.store, home);
+  await claimName(home, store);
   const started = await createRun(recipe, { store, home, env, now: new Date(), say: notice });
   rememberStore(home, store.url);
   noteDrivenRun(home, { runId: started.runId, store: store.url, kind: recipe.kind });

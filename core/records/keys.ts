@@ -67,6 +67,8 @@ export const keys = {
   usage: (stack: string, day: string, name: string) => `${fleet(stack)}/usage/${day}/${name}.json`,
   usages: (stack: string, day: string) => `${fleet(stack)}/usage/${day}/`,
   usageDays: (stack: string) => `${fleet(stack)}/usage/`,
+  /** Which stack has this name, a dense sequence. */
+  stackClaim: (name: string, n: number) => `stacks/${name}/claims/${n}.json`,
   /** A build of petrel for machines that join: its list of files, whose digest is the build's, and the files. */
   build: (digest: Digest) => `builds/${digest}.json`,
   buildFile: (digest: Digest) => `builds/files/${digest}`,

@@ -34,6 +34,7 @@ const layout: readonly (readonly [folder: string, object: string])[] = [
   [String.raw`fleet/[^/]+/launches/[^/]+/\d+/`, String.raw`(?:decision|answer)\.json`],
   ['fleet/[^/]+/instances/[^/]+/', String.raw`(?:joined|ready|leaving|ended)\.json`],
   ['fleet/[^/]+/usage/[^/]+/', String.raw`[\w-]+\.json`],
+  ['stacks/[^/]+/claims/', numbered],
   ['builds/', String.raw`${digest}\.json`],
   ['builds/files/', digest],
   ['probe/', '[0-9a-f]{16}'],
@@ -49,6 +50,7 @@ export const topFolders = [
   'claims/',
   'builds/',
   'fleet/',
+  'stacks/',
   'probe/',
 ] as const;
 

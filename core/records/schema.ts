@@ -627,6 +627,21 @@ export type InputsEntry = z.infer<typeof inputsEntry>;
 export const claimKey = z.object({ format, key: z.string().regex(/^[0-9a-f]{64}$/), writer });
 export type ClaimKey = z.infer<typeof claimKey>;
 
+/** Which stack has a name in this store. The newest entry counts. */
+export const stackClaim = z.object({
+  format,
+  name: z.string(),
+  n: count,
+  /** Random, of the stack that has the name. */
+  id: z.string(),
+  /** The server of Temporal that stack.yaml names; absent: the stack has its own. */
+  temporal: z.object({ address: z.string(), namespace: z.string() }).optional(),
+  /** For people: where and when a command of the stack claimed it. */
+  machine: z.string(),
+  at: z.string(),
+});
+export type StackClaim = z.infer<typeof stackClaim>;
+
 /** The result of a finished job. `output` depends on the stage; see core/wire/jobs.ts. */
 export const resultRecord = z.preprocess(
   resultOf1,

@@ -15,6 +15,7 @@ import { errorToJson } from '../../core/errors.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { drivenRuns, forgetDrivenRun } from '../../infra/stack/driven-runs.ts';
 import type { DrivenRun } from '../../infra/stack/driven-runs.ts';
+import { nameTaken } from '../../infra/stack/names.ts';
 import { isAlive } from '../../infra/stack/process.ts';
 import { isPaidByRequest } from '../../infra/store/places.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
@@ -33,6 +34,8 @@ import { Reminders } from './reminders.ts';
 const everyMs = 1_000;
 /** In a store that charges for requests, the desired state is read in one of this many rounds. */
 const paidRounds = 12;
+/** How often it is checked that no other stack has taken this one's name. */
+const nameRounds = { free: 5, paid: 60 };
 
 export interface ReconcileRunsPorts {
   readonly home: string;
@@ -65,6 +68,8 @@ class RunReconciler {
   readonly #reminders = new Reminders();
   /** Last error of each run, so that the same error is not logged every second. */
   readonly #errors = new Map<string, string>();
+  /** Stores in which another stack has this one's name, with a sentence that says which. */
+  readonly #lostNames = new Map<string, string>();
 
   constructor(ports: ReconcileRunsPorts) {
     this.#ports = ports;
@@ -79,13 +84,27 @@ class RunReconciler {
     } catch (error) {
       return this.#logOnce(listed, `the runs of this stack: ${errorToJson(error).message}`);
     }
+    await Promise.all([...new Set(runs.map(({ store }) => store))].map((store) => this.#checkName(store, round)));
     await Promise.all(runs.map((run) => this.reconcile(run, round)));
+  }
+
+  async #checkName(url: string, round: number): Promise<void> {
+    if (round % nameRounds[isPaidByRequest(url) ? 'paid' : 'free'] !== 0) return;
+    try {
+      const taken = await nameTaken(this.#ports.home, await this.#ports.openStore(url));
+      if (taken === undefined) this.#lostNames.delete(url);
+      else this.#lostNames.set(url, `${taken.machine} has taken the name ${taken.name} in ${url} at ${taken.at}`);
+    } catch (error) {
+      this.#logOnce(url, `could not check the name of this stack in ${url}: ${errorToJson(error).message}`);
+    }
   }
 
   /** Never rejects, because one run's error must not affect the other runs. */
   async reconcile(run: DrivenRun, round: number): Promise<void> {
     try {
       const workflow = await runningWorkflow(this.#ports.client, run.runId);
+      const lost = this.#lostNames.get(run.store);
+      if (lost !== undefined) return await this.#giveUp(run, workflow, lost);
       const doubt = workflow === undefined ? 'its workflow was lost' : this.#histories.doubt(run.runId, workflow);
       if (doubt !== undefined) await this.#replace(run, workflow, doubt);
       else if (workflow !== undefined && (!isPaidByRequest(run.store) || round % paidRounds === 0))
@@ -118,6 +137,14 @@ class RunReconciler {
     if (standing === 'over') return this.#forget(home, run.runId);
     await startRunWorkflow(client, { runId: run.runId, store: run.store }, run.kind);
     if (standing === 'started') say(run.runId, `${doubt}: restarted from the store`);
+  }
+
+  /** The stack that has taken this one's name drives the run from now on, when its user resumes it. */
+  async #giveUp(run: DrivenRun, workflow: RunningWorkflow | undefined, why: string): Promise<void> {
+    const { client, home, say } = this.#ports;
+    say(run.runId, `this stack stops driving this run: ${why}`);
+    if (workflow !== undefined) await endRunWorkflow(client, run.runId, workflow.execution, why);
+    this.#forget(home, run.runId);
   }
 
   /** Signals the desired state when the workflow does not know it. */
