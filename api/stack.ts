@@ -1,27 +1,25 @@
 /** The local stack: its servers, its control process and its workers. */
 import { fullPlaces } from '../infra/stack/admission.ts';
 import {
-  chooseServers,
+  chooseStack,
   claimName,
   defaultPools,
   ensureStack,
+  instanceName,
   nameTaken,
   parseListenAddress,
   readStack,
   requireSetUp,
-  sharedStack,
   stackName,
   stopStack,
 } from '../infra/stack/index.ts';
 import type { StackInfo } from '../infra/stack/index.ts';
-import { ensureFences } from '../infra/store/fencing.ts';
-import { openStore } from '../infra/store/open.ts';
 import { isFull } from '../infra/store/free-space.ts';
 import type { ApiContext } from './context.ts';
 import { openKnownStores } from './runs/find.ts';
 import type { FoundRun } from './runs/find.ts';
 
-export { type StackInfo, readStack, stackName, stopStack };
+export { instanceName, type StackInfo, readStack, stackName, stopStack };
 
 export interface WantedStack {
   /** How many processes each pool is to have. */
@@ -39,8 +37,8 @@ export async function bringUp(
 ): Promise<StackInfo> {
   const pools = workers === undefined ? undefined : defaultPools.map((pool) => ({ ...pool, count: workers }));
   requireSetUp(home);
-  await chooseServers(home);
-  await claimNames(home, notice, takeOver);
+  await chooseStack(home, takeOver);
+  if (takeOver) await takeNames(home, notice);
   const address = listen === undefined || listen === 'off' ? listen : parseListenAddress(listen);
   return ensureStack({
     home,
@@ -50,15 +48,8 @@ export async function bringUp(
   });
 }
 
-/** Of stack.yaml's store. To take the name over, also in every other store where a stack has claimed it. */
-async function claimNames(home: string, notice: ApiContext['notice'], takeOver: boolean): Promise<void> {
-  const shared = sharedStack(home)?.store;
-  if (shared !== undefined) {
-    const store = await openStore(shared);
-    await ensureFences(home, store);
-    await claimName(home, store, takeOver);
-  }
-  if (!takeOver) return;
+/** In every other store where a stack has claimed the name. */
+async function takeNames(home: string, notice: ApiContext['notice']): Promise<void> {
   for (const store of await openKnownStores(home, notice)) {
     const taken = await nameTaken(home, store);
     if (taken === undefined) continue;

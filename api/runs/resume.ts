@@ -8,7 +8,7 @@ import { recordFormat } from '../../core/records/schema.ts';
 import type { RevisionRecord, StatusEntry } from '../../core/records/schema.ts';
 import { endedStates } from '../../core/run-states.ts';
 import { endSweep } from '../../infra/retention/orphans.ts';
-import { chooseServers, claimName, stackName } from '../../infra/stack/index.ts';
+import { chooseStack, claimName, stackName } from '../../infra/stack/index.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
 import { rememberStore } from '../../infra/store/places.ts';
@@ -65,7 +65,7 @@ export async function resumeRun(
   context: ApiContext,
 ): Promise<Resumed | undefined> {
   const { home, notice } = context;
-  await chooseServers(home);
+  await chooseStack(home);
   const wish = await termRequest(found, request, context);
   for (const text of await fullDisks(context, found)) notice(`${text}: it would pause again`);
   const status = await found.log.status();

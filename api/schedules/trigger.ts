@@ -4,7 +4,7 @@ import type { FiringRecord } from '../../core/records/schema.ts';
 import { isOf, isoSeconds } from '../../core/schedules/decide.ts';
 import { reconcileSchedule, startFiring } from '../../infra/schedules/reconcile.ts';
 import type { ScheduleLog } from '../../infra/store/schedule-log.ts';
-import { chooseServers, claimName } from '../../infra/stack/index.ts';
+import { chooseStack, claimName } from '../../infra/stack/index.ts';
 import { poll } from '../../infra/poll.ts';
 import type { ApiContext } from '../context.ts';
 import type { FoundSchedule } from './find.ts';
@@ -17,7 +17,7 @@ const decidedMs = 30_000;
  * stack fires it, RetryableError `NotDecided` when the control process is away.
  */
 export async function triggerSchedule({ log, record }: FoundSchedule, context: ApiContext): Promise<FiringRecord> {
-  await chooseServers(context.home);
+  await chooseStack(context.home);
   await claimName(context.home, log.store);
   return withTemporalUp(context, async (ports) => {
     if ((await reconcileSchedule(ports, log, new Date())) === 'others') {

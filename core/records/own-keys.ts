@@ -35,6 +35,7 @@ const layout: readonly (readonly [folder: string, object: string])[] = [
   ['fleet/[^/]+/instances/[^/]+/', String.raw`(?:joined|ready|leaving|ended)\.json`],
   ['fleet/[^/]+/usage/[^/]+/', String.raw`[\w-]+\.json`],
   ['stacks/[^/]+/claims/', numbered],
+  ['stacks/[^/]+/driven/[^/]+/', String.raw`[0-9a-f]{16}\.json`],
   ['builds/', String.raw`${digest}\.json`],
   ['builds/files/', digest],
   ['probe/', '[0-9a-f]{16}'],

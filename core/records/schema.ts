@@ -642,6 +642,26 @@ export const stackClaim = z.object({
 });
 export type StackClaim = z.infer<typeof stackClaim>;
 
+/** That a stack of several machines drives a run. Removed when the run has ended. */
+export const drivenNote = z.object({
+  format,
+  stack: z.string(),
+  runId: z.string(),
+  /** Random; in the key. */
+  note: z.string(),
+  /** URL of the run's store. */
+  store: z.string(),
+  kind: z.enum(RUN_KINDS),
+  /** Instance of the machine that has noted it, and when. */
+  machine: z.string(),
+  at: z.string(),
+  /** The command on that machine that is about to queue the run again and start its workflow. */
+  startedBy: z.object({ pid: z.int(), startTime: z.string() }).optional(),
+  /** Of all other fields, with a secret of the stack: who may write into the store cannot make the stack drive a run. */
+  proof: z.string(),
+});
+export type DrivenNote = z.infer<typeof drivenNote>;
+
 /** The result of a finished job. `output` depends on the stage; see core/wire/jobs.ts. */
 export const resultRecord = z.preprocess(
   resultOf1,

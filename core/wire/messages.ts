@@ -160,6 +160,9 @@ export const leaseRelease = z.object({
   turn: z.literal(true).optional(),
 });
 
+/** Control → the other control processes of its stack: the run was cancelled and its jobs end, or it goes on. */
+export const cancelNote = z.object({ v: version, from: z.string(), runId: z.string(), cancelled: z.boolean() });
+
 /** Control → workers: this process of a worker is gone. Its presence would expire only later. */
 export const workerGone = z.object({
   v: version,
@@ -208,6 +211,7 @@ export const logSubject = (runId: RunId, from: WorkerPlace) => `log.${runId}.${p
 export const logsOf = (runId: RunId) => `log.${runId}.${anyPlace}`;
 export const liveSubject = (runId: RunId) => `live.${runId}`;
 export const leaseSubject = 'lease.release';
+export const cancelNotesSubject = 'control.cancelled';
 export const workerGoneSubject = 'workers.gone';
 export const presenceBucket = 'PRESENCE';
 /** The key of a worker's entry. Its roles are in it, because a worker must not pass for one with other roles. */

@@ -9,12 +9,28 @@ import { keys } from '../../core/records/keys.ts';
 import { recordFormat, stackClaim } from '../../core/records/schema.ts';
 import type { StackClaim } from '../../core/records/schema.ts';
 import { newestOf } from '../store/dense.ts';
+import { ensureFences } from '../store/fencing.ts';
+import { openStore } from '../store/open.ts';
 import { isPaidByRequest } from '../store/places.ts';
 import { encodeRecord, needRecord } from '../store/records.ts';
 import { stackIdentity } from './identity.ts';
 import { readConfig, sharedStack } from './state.ts';
+import { chooseServers } from './up.ts';
 
 type Claimed = Pick<StackClaim, 'name' | 'id' | 'temporal'>;
+
+/**
+ * The stack as stack.yaml describes it, before anything else reads the stack's name or its runs. A stack of several machines
+ * claims its name in its store. Throws as `chooseServers` and `claimName`.
+ */
+export async function chooseStack(home: string, takeOver = false): Promise<void> {
+  await chooseServers(home);
+  const shared = sharedStack(home);
+  if (shared === undefined) return;
+  const store = await openStore(shared.store);
+  await ensureFences(home, store);
+  await claimName(home, store, takeOver);
+}
 
 /**
  * Before this stack drives a run in the store. Throws TerminalError `Conflict` when another stack has the name, or when the

@@ -84,9 +84,9 @@ describe('stack.yaml', () => {
   });
 
   it.each([
-    ['name: team', /expected name, store and key together or none of them; store and key is missing/],
-    ['name: team\nkey: stack.key', /store is missing/],
-    ['store: s3://a/b\nkey: stack.key', /name is missing/],
+    ['name: team', /expected name, store and key together, or none of them; missing: store, key/],
+    ['name: team\nkey: stack.key', /missing: store$/],
+    ['store: s3://a/b\nkey: stack.key', /missing: name$/],
     ['name: a/b\nstore: s3://a/b\nkey: stack.key', /name: expected a name of letters/],
     ['name: team\nstore: s3://a/b\nkey: none.key', /expected a readable file, got .*none\.key/],
     ['name: team\nstore: s3://a/b\nkey: stack.yaml', /expected 32 random bytes in hexadecimal in .*stack\.yaml/],
@@ -100,7 +100,7 @@ describe('stack.yaml', () => {
     writeFileSync(join(home, 'stack.key'), 'ab'.repeat(32));
     const others = servers.split('\n').filter((line) => !line.startsWith(without));
     const text = [...others, 'name: team', 'store: s3://a/b', 'key: stack.key'].join('\n');
-    expect(() => read(text)).toThrow(new RegExp(`each of its control machines reaches; ${without} is missing`));
+    expect(() => read(text)).toThrow(new RegExp(`each of its control machines reaches; missing: ${without}`));
   });
 
   it('that the environment names must exist', () => {

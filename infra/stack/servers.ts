@@ -141,7 +141,7 @@ function sharedBy({ name, store, key, temporal, nats }: ServersFile, where: stri
   if (name === undefined && store === undefined && key === undefined) return undefined;
   if (name === undefined || store === undefined || key === undefined)
     throw new InvalidInputError(
-      `expected name, store and key together or none of them; ${missing.join(' and ')} is missing`,
+      `expected name, store and key together, or none of them; missing: ${missing.join(', ')}`,
       {
         where,
         hint: 'together they make several control machines one stack: docs/stack.md',
@@ -150,7 +150,7 @@ function sharedBy({ name, store, key, temporal, nats }: ServersFile, where: stri
   const own = temporal === undefined ? 'temporal' : nats === undefined ? 'nats' : undefined;
   if (own !== undefined)
     throw new InvalidInputError(
-      `a stack with name, store and key has servers that each of its control machines reaches; ${own} is missing`,
+      `a stack with name, store and key has servers that each of its control machines reaches; missing: ${own}`,
       { where, hint: `name the ${own} servers, or remove name, store and key: docs/stack.md` },
     );
   const isUrl = /^[a-z][a-z0-9+.-]*:/i.test(store);

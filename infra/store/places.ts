@@ -1,15 +1,19 @@
-/** The stores that this machine uses: the default one under PETREL_HOME, and others in which runs were started. */
+/** The stores that this machine uses: the default one, and others in which runs were started. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { readHomeJson, writeHomeJson } from '../home-json.ts';
+import { sharedStack } from '../stack/state.ts';
 import { holdsWork } from './folder-root.ts';
+import { storeUrl } from './open.ts';
 
-/** Folder of the store that a recipe with `store: null` uses. */
+/** The store that a recipe with `store: null` uses: a folder under PETREL_HOME, or stack.yaml's store. */
 export function defaultStore(home: string): string {
-  return join(home, 'store');
+  return sharedStack(home)?.store ?? ownStore(home);
 }
+
+const ownStore = (home: string): string => join(home, 'store');
 
 /** A store that may hold runs of this machine. */
 export interface KnownStore {
@@ -20,8 +24,18 @@ export interface KnownStore {
 
 /** The default store first, then the others in the order of their first use. */
 export function knownStores(home: string): KnownStore[] {
-  const own = pathToFileURL(defaultStore(home)).href;
-  return [own, ...remembered(home).filter((url) => url !== own)].map((url) => ({ url, there: isThere(url) }));
+  const shared = sharedStack(home)?.store;
+  const own = pathToFileURL(ownStore(home)).href;
+  const first = shared === undefined ? [own] : [shared, ...(isThere(own) ? [own] : [])];
+  return [...new Set([...first, ...remembered(home)])].map((url) => ({ url, there: isThere(url) }));
+}
+
+/** The known stores that every control machine of the stack reaches: without the folders of one of several machines. */
+export function storesOfStack(home: string): KnownStore[] {
+  const shared = sharedStack(home)?.store;
+  return knownStores(home).filter(
+    ({ url }) => shared === undefined || isPaidByRequest(url) === isPaidByRequest(shared),
+  );
 }
 
 /**
@@ -32,7 +46,7 @@ export function rememberStore(home: string, url: string): void {
   const file = listFile(home);
   for (let attempt = 0; attempt < 5; attempt++) {
     const known = remembered(home);
-    if (known.includes(url) || url === pathToFileURL(defaultStore(home)).href) return;
+    if (known.includes(url) || url === storeUrl(defaultStore(home))) return;
     writeHomeJson(file, { format: 1, stores: [...known, url] });
   }
 }

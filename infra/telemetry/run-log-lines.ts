@@ -47,16 +47,21 @@ export class LogCollector {
   /** Bytes of all kept lines, including those of chunks that are being written. */
   #bytes = 0;
 
-  /** `instance`: of this machine. */
+  /** `instance`: of this machine. `shared`: the stack has other control processes, and each line goes to one of them. */
   constructor(
     nc: Pick<NatsConnection, 'subscribe'>,
-    { writer, instance }: { readonly writer: string; readonly instance: string },
+    {
+      writer,
+      instance,
+      shared = false,
+    }: { readonly writer: string; readonly instance: string; readonly shared?: boolean },
     storeOf: (runId: string) => Store | undefined,
   ) {
     this.#writer = writer;
-    this.#instance = instance;
+    this.#instance = shared ? '' : instance; // each machine is named, because readers of the line are on any of them
     this.#storeOf = storeOf;
     this.#subscription = nc.subscribe(logsOf('*'), {
+      ...(shared && { queue: 'log-collectors' }),
       callback: (error, message) => {
         if (error === null) this.#take(message);
       },

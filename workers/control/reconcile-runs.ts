@@ -13,11 +13,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { errorToJson } from '../../core/errors.ts';
 import type { Store } from '../../core/ports/store.ts';
-import { drivenRuns, forgetDrivenRun } from '../../infra/stack/driven-runs.ts';
-import type { DrivenRun } from '../../infra/stack/driven-runs.ts';
+import { drivenRuns } from '../../infra/stack/driven-runs.ts';
+import type { NotedRun } from '../../infra/stack/driven-runs.ts';
 import { nameTaken } from '../../infra/stack/names.ts';
-import { isAlive } from '../../infra/stack/process.ts';
-import { isPaidByRequest } from '../../infra/store/places.ts';
+import { isPaidByRequest, rememberStore } from '../../infra/store/places.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import {
   endRunWorkflow,
@@ -77,9 +76,9 @@ class RunReconciler {
 
   /** Never rejects: when the list of runs cannot be read, the next round tries again. */
   async reconcileAll(round: number): Promise<void> {
-    let runs: readonly DrivenRun[];
+    let runs: readonly NotedRun[];
     try {
-      runs = drivenRuns(this.#ports.home);
+      runs = await drivenRuns(this.#ports.home).all();
       this.#errors.delete(listed);
     } catch (error) {
       return this.#logOnce(listed, `the runs of this stack: ${errorToJson(error).message}`);
@@ -91,6 +90,8 @@ class RunReconciler {
   async #checkName(url: string, round: number): Promise<void> {
     if (round % nameRounds[isPaidByRequest(url) ? 'paid' : 'free'] !== 0) return;
     try {
+      // A run that was started on another machine of the stack: commands here find it.
+      rememberStore(this.#ports.home, url);
       const taken = await nameTaken(this.#ports.home, await this.#ports.openStore(url));
       if (taken === undefined) this.#lostNames.delete(url);
       else this.#lostNames.set(url, `${taken.machine} has taken the name ${taken.name} in ${url} at ${taken.at}`);
@@ -100,7 +101,7 @@ class RunReconciler {
   }
 
   /** Never rejects, because one run's error must not affect the other runs. */
-  async reconcile(run: DrivenRun, round: number): Promise<void> {
+  async reconcile(run: NotedRun, round: number): Promise<void> {
     try {
       const workflow = await runningWorkflow(this.#ports.client, run.runId);
       const lost = this.#lostNames.get(run.store);
@@ -121,12 +122,11 @@ class RunReconciler {
   }
 
   /** Ends a stuck workflow, and starts a new one unless the run has ended. */
-  async #replace(run: DrivenRun, workflow: RunningWorkflow | undefined, doubt: string): Promise<void> {
-    const { client, home, say } = this.#ports;
+  async #replace(run: NotedRun, workflow: RunningWorkflow | undefined, doubt: string): Promise<void> {
+    const { client, say } = this.#ports;
     // A living command is about to start the workflow. This is checked before the store is read, so that everything the
     // command wrote before its death is read.
-    const isStarting = run.startedBy !== undefined && isAlive(run.startedBy);
-    if (workflow === undefined && isStarting) return;
+    if (workflow === undefined && run.isStarting) return;
     // The store is read before the old workflow ends, so that the gap between the two workflows is short.
     const standing = await this.#standing(run);
     if (workflow !== undefined) {
@@ -134,21 +134,21 @@ class RunReconciler {
       await endRunWorkflow(client, run.runId, workflow.execution, doubt);
       this.#histories.ended(run.runId);
     }
-    if (standing === 'over') return this.#forget(home, run.runId);
+    if (standing === 'over') return await this.#forget(run);
     await startRunWorkflow(client, { runId: run.runId, store: run.store }, run.kind);
     if (standing === 'started') say(run.runId, `${doubt}: restarted from the store`);
   }
 
   /** The stack that has taken this one's name drives the run from now on, when its user resumes it. */
-  async #giveUp(run: DrivenRun, workflow: RunningWorkflow | undefined, why: string): Promise<void> {
-    const { client, home, say } = this.#ports;
+  async #giveUp(run: NotedRun, workflow: RunningWorkflow | undefined, why: string): Promise<void> {
+    const { client, say } = this.#ports;
     say(run.runId, `this stack stops driving this run: ${why}`);
     if (workflow !== undefined) await endRunWorkflow(client, run.runId, workflow.execution, why);
-    this.#forget(home, run.runId);
+    await this.#forget(run);
   }
 
   /** Signals the desired state when the workflow does not know it. */
-  async #remind(run: DrivenRun, { execution }: RunningWorkflow): Promise<void> {
+  async #remind(run: NotedRun, { execution }: RunningWorkflow): Promise<void> {
     const { client, openStore } = this.#ports;
     const status = await new RunLog(await openStore(run.store), run.runId).status();
     if (status === undefined || !this.#reminders.isDue(run.runId, execution, status)) return;
@@ -157,17 +157,17 @@ class RunReconciler {
     this.#reminders.done(run.runId, execution, status);
   }
 
-  #forget(home: string, runId: string): void {
-    this.#histories.forget(runId);
-    this.#reminders.forget(runId);
-    forgetDrivenRun(home, runId);
+  async #forget(run: NotedRun): Promise<void> {
+    this.#histories.forget(run.runId);
+    this.#reminders.forget(run.runId);
+    await drivenRuns(this.#ports.home).forget(run);
   }
 
   /**
    * `over`: the run has ended, was removed, or belongs to another stack. `new`: it has no term yet, so its command is
    * starting it, or died before it could.
    */
-  async #standing({ runId, store }: DrivenRun): Promise<'over' | 'new' | 'started'> {
+  async #standing({ runId, store }: NotedRun): Promise<'over' | 'new' | 'started'> {
     const log = new RunLog(await this.#ports.openStore(store), runId);
     const status = await log.status();
     if (status === undefined) await log.ensureThere();
