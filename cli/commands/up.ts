@@ -10,7 +10,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const stack = await bringUp(context, {
     workers,
     listen: textOption(input, 'listen'),
-    takeOver: flag(input, 'take-over'),
+    takeOver: flag(input, 'takeOver'),
   });
   printer.data(publicPart(stack), () => stackText(stack));
   printer.notice('it keeps running; petrel down stops it');

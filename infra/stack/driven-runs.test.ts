@@ -43,7 +43,7 @@ describe('a home that cannot be read at the moment', () => {
 
   it('does not make a store unknown, and its list is not replaced by a shorter one', async () => {
     mkdirSync(join(other, 'stores.json'));
-    await expect(await servesStore(other, 's3://bucket/mine')).rejects.toEqual(unreadable);
+    await expect(servesStore(other, 's3://bucket/mine')).rejects.toEqual(unreadable);
     expect(() => rememberStore(other, 's3://bucket/mine')).toThrow(unreadable);
     rmSync(join(other, 'stores.json'), { recursive: true });
     expect(await servesStore(other, 's3://bucket/mine')).toBe(false);

@@ -47,21 +47,21 @@ export class LogCollector {
   /** Bytes of all kept lines, including those of chunks that are being written. */
   #bytes = 0;
 
-  /** `instance`: of this machine. `shared`: the stack has other control processes, and each line goes to one of them. */
+  /**
+   * `instance`: of this machine. `queue`: the stack has several control processes, which all name this, and each line goes to
+   * one of them.
+   */
   constructor(
     nc: Pick<NatsConnection, 'subscribe'>,
-    {
-      writer,
-      instance,
-      shared = false,
-    }: { readonly writer: string; readonly instance: string; readonly shared?: boolean },
+    { writer, instance, queue }: { readonly writer: string; readonly instance: string; readonly queue?: string },
     storeOf: (runId: string) => Store | undefined,
   ) {
     this.#writer = writer;
-    this.#instance = shared ? '' : instance; // each machine is named, because readers of the line are on any of them
+    // With several machines each is named, because the readers of the line are on any of them.
+    this.#instance = queue === undefined ? instance : '';
     this.#storeOf = storeOf;
     this.#subscription = nc.subscribe(logsOf('*'), {
-      ...(shared && { queue: 'log-collectors' }),
+      ...(queue !== undefined && { queue }),
       callback: (error, message) => {
         if (error === null) this.#take(message);
       },

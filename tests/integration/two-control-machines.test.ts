@@ -13,6 +13,8 @@ import { instanceName } from '../../infra/stack/identity.ts';
 import { signalProcess, waitForExit } from '../../infra/stack/process.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
+import { connectTemporalClient } from '../../infra/temporal/connection.ts';
+import { runningWorkflow } from '../../infra/temporal/run-workflow.ts';
 import { runWords } from '../cli.ts';
 import { LoopUnderTest, separatePools } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
@@ -26,17 +28,18 @@ const first = temporaryHome();
 /** Its loop looks at runs and stops the stack in the end. */
 const loop = new LoopUnderTest(storeFolder);
 const key = 'c0ffee00'.repeat(8);
+const rival = 'rival';
 let cluster: NatsCluster;
 let temporal: Awaited<ReturnType<typeof startTemporal>>;
 
-function stackFile(home: string, secret = key): void {
+function stackFile(home: string, { secret = key, namespace = 'default' } = {}): void {
   writeFileSync(join(home, 'stack.key'), `${secret}\n`);
   writeFileSync(
     join(home, 'stack.yaml'),
     `name: team
 store: ${storeFolder}
 key: stack.key
-temporal: { address: "${temporal.temporal.address}" }
+temporal: { address: "${temporal.temporal.address}", namespace: ${namespace} }
 nats:
   urls: [${cluster.urls.map((url) => `"${url}"`).join(', ')}]
   credentials: ${cluster.credentials}
@@ -61,6 +64,10 @@ async function vanish(home: string): Promise<void> {
 beforeAll(async () => {
   cluster = await startNatsCluster(join(place.home, 'cluster'));
   temporal = await startTemporal(join(place.home, 'temporal'));
+  const client = await connectTemporalClient(temporal);
+  const workflowExecutionRetentionPeriod = { seconds: 86_400 as never };
+  await client.workflowService.registerNamespace({ namespace: rival, workflowExecutionRetentionPeriod });
+  await client.connection.close();
   for (const home of [first.home, loop.home]) {
     stackFile(home);
     await chooseStack(home);
@@ -117,7 +124,8 @@ describe('two control machines of one stack (seed 42)', () => {
   it('a run that one has cancelled goes on from an iteration, whichever control process gets its work', async () => {
     const run = await startedThere('cancelled');
     await loop.passes(run, 2);
-    await here('cancel', run.runId, '--wait');
+    await here('cancel', run.runId, '--yes');
+    await loop.reaches(run, 'cancelled');
     await there('resume', run.runId, '--from', '1', '--accept', '--wait');
     expect((await run.log.status())?.state).toBe('completed');
     expect(await loop.states(run)).toEqual(undisturbed);
@@ -146,15 +154,28 @@ describe('two control machines of one stack (seed 42)', () => {
     await stopStack(first.home);
   });
 
-  it('a third machine with another key is refused, and takes the name over when it is told to', async () => {
-    stackFile(first.home, 'decade00'.repeat(8));
-    await expect(there('up')).rejects.toMatchObject({
+  it('a machine with another key is another stack: it is refused, unless it takes the name over', async () => {
+    const run = await loop.start(recipe);
+    await loop.passes(run, 2);
+    await here('pause', run.runId);
+    await loop.reaches(run, 'paused');
+    stackFile(first.home, { secret: 'decade00'.repeat(8), namespace: rival });
+    await expect(there('up', '--workers', '0')).rejects.toMatchObject({
       code: 'Conflict',
       message: expect.stringContaining('another stack has the name team'),
       hint: expect.stringContaining('petrel up --take-over'),
     });
-    await there('up', '--take-over');
-    await expect(here('run', loop.recipeFile('late', recipe), '--detach')).rejects.toMatchObject({ code: 'Conflict' });
+    await there('up', '--workers', '0', '--take-over');
+    await loop.said(run, /this stack stops driving this run: \S+ has taken the name team/);
+    expect(await runningWorkflow(loop.client, run.runId)).toBeUndefined();
+    await expect(here('resume', run.runId)).rejects.toMatchObject({
+      code: 'Conflict',
+      message: expect.stringContaining('another stack has the name team'),
+    });
+    expect(await drivenRuns(first.home).all()).toEqual([]); // the new stack drives what its user resumes
+    await stopStack(first.home);
     await here('up', '--take-over');
+    await here('resume', run.runId, '--wait');
+    expect(await loop.states(run)).toEqual(undisturbed);
   });
 });

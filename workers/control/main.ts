@@ -26,7 +26,7 @@ import { UsageBook } from '../../infra/fleet/usage-book.ts';
 import { fleetStore } from '../../infra/stack/fleet-notes.ts';
 import { readEndpoints, sharedStack } from '../../infra/stack/state.ts';
 import { drivenRuns, servesStore } from '../../infra/stack/driven-runs.ts';
-import { instanceName, stackName } from '../../infra/stack/identity.ts';
+import { instanceName, stackIdentity, stackName } from '../../infra/stack/identity.ts';
 import { announceReady, keepStack, LeftMachines, stackFromEnv } from '../../infra/stack/index.ts';
 import { noteJoined } from '../../infra/stack/fleet-register.ts';
 import { keepInputs } from '../../infra/retention/inputs.ts';
@@ -233,7 +233,12 @@ async function findRunStore(runId: string): Promise<void> {
 }
 
 const shared = sharedStack(petrelHome()) !== undefined;
-const logs = new LogCollector(nc, { writer: `${instance}-${process.pid}`, instance, shared }, (runId) => {
+const collector = {
+  writer: `${instance}-${process.pid}`,
+  instance,
+  ...(shared && { queue: `logs-${stackIdentity(petrelHome()).id}` }),
+};
+const logs = new LogCollector(nc, collector, (runId) => {
   const store = runStores.get(runId);
   // Its lines are kept until the next flush.
   if (store === undefined && shared)
