@@ -4,7 +4,7 @@ import type { Client } from '@temporalio/client';
 import { errorToJson, RetryableError } from '../../core/errors.ts';
 import type { DesiredState } from '../../core/run-states.ts';
 import { drivenRuns } from '../../infra/stack/driven-runs.ts';
-import type { DrivenRun } from '../../infra/stack/driven-runs.ts';
+import type { DrivenRun } from '../../infra/stack/driven-run.ts';
 import { ensureStack, readStack } from '../../infra/stack/index.ts';
 import type { StackInfo } from '../../infra/stack/index.ts';
 import { endRunWorkflow, runningWorkflow, tellRunWorkflow } from '../../infra/temporal/run-workflow.ts';

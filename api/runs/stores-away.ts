@@ -10,7 +10,7 @@ import { runNameOf } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { drivenRuns } from '../../infra/stack/driven-runs.ts';
-import type { DrivenRun } from '../../infra/stack/driven-runs.ts';
+import type { DrivenRun } from '../../infra/stack/driven-run.ts';
 import { openStore, storeUrl } from '../../infra/store/open.ts';
 import { defaultStore, isInUse, isPaidByRequest } from '../../infra/store/places.ts';
 

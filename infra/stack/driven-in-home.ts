@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { runIdPattern } from '../../core/ids.ts';
 import { RUN_KINDS } from '../../core/run-kinds.ts';
 import { homeJsonNames, readHomeJson, writeHomeJson } from '../home-json.ts';
-import type { DrivenRun, DrivenRuns, NotedRun } from './driven-runs.ts';
+import type { DrivenRun, DrivenRuns, NotedRun } from './driven-run.ts';
 import { isAlive, ownIdentity } from './process.ts';
 
 const fileSchema = z.object({

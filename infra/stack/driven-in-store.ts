@@ -15,7 +15,7 @@ import { openStore } from '../store/open.ts';
 import { isPaidByRequest } from '../store/places.ts';
 import { encodeRecord, readRecord } from '../store/records.ts';
 import { derivedKey } from './derived-key.ts';
-import type { DrivenRun, DrivenRuns, NotedRun } from './driven-runs.ts';
+import type { DrivenRun, DrivenRuns, NotedRun } from './driven-run.ts';
 import { isAlive, ownIdentity } from './process.ts';
 import type { SharedStack } from './servers.ts';
 

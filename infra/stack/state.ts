@@ -9,6 +9,7 @@ import { hostInUrl, loopback } from '../ports.ts';
 import { natsAuthority } from '../nats/authority.ts';
 import { serverCertificate } from '../nats/certificate.ts';
 import { natsCredential } from '../nats/nkey.ts';
+import { noteStoreOfStack } from '../store/places.ts';
 import { listenAddress } from './listen.ts';
 import { ownedByOthers } from './servers.ts';
 import type { SharedStack } from './servers.ts';
@@ -165,6 +166,7 @@ export function writeConfig(home: string, config: StackConfig): void {
     throw new InvalidInputError(`two worker pools have the name ${twice}`, { hint: 'give each pool its own name' });
   makeStackFolder(home);
   writeJson(configFile(home), parsed.data);
+  noteStoreOfStack(home, parsed.data.servers?.shared?.store);
 }
 
 export const readEndpoints = (home: string): KeptEndpoints | undefined =>

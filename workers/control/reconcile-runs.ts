@@ -14,7 +14,7 @@ import type { Client } from '@temporalio/client';
 import { errorToJson } from '../../core/errors.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { drivenRuns } from '../../infra/stack/driven-runs.ts';
-import type { NotedRun } from '../../infra/stack/driven-runs.ts';
+import type { NotedRun } from '../../infra/stack/driven-run.ts';
 import { nameTaken } from '../../infra/stack/names.ts';
 import { isPaidByRequest, rememberStore } from '../../infra/store/places.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
@@ -88,7 +88,9 @@ class RunReconciler {
   }
 
   async #checkName(url: string, round: number): Promise<void> {
-    if (round % nameRounds[isPaidByRequest(url) ? 'paid' : 'free'] !== 0) return;
+    // A name that was lost is looked at in each round: its user may take it back and resume a run at once.
+    const isDue = round % nameRounds[isPaidByRequest(url) ? 'paid' : 'free'] === 0;
+    if (!isDue && !this.#lostNames.has(url)) return;
     try {
       // A run that was started on another machine of the stack: commands here find it.
       rememberStore(this.#ports.home, url);
