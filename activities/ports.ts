@@ -23,7 +23,7 @@ export interface ActivityPorts {
   readonly stack: string;
   readonly openStore: (url: string) => Promise<Store>;
   /** True for a run that is registered in this stack's home. A message may name any run. */
-  readonly drivesRun: (run: { readonly runId: string; readonly store: string }) => boolean;
+  readonly drivesRun: (run: { readonly runId: string; readonly store: string }) => Promise<boolean>;
   /** A record that is missing although later ones exist, if any. */
   readonly findHole: (log: RunLog, head: Head | undefined) => Promise<PauseError | undefined>;
   readonly batchToAdopt: typeof batchToAdopt;

@@ -25,7 +25,7 @@ it('a run without any record is not started again: another folder is at the path
     ...noTerm,
     stack: 'test',
     openStore: () => Promise.resolve(store),
-    drivesRun: () => true,
+    drivesRun: async () => true,
     admitWork: async () => {},
     openLog: () => log,
   });
@@ -45,7 +45,7 @@ it('the most recently used runs are cached, and older ones are read again', asyn
     ...noTerm,
     stack: 'test',
     openStore: () => Promise.resolve(store),
-    drivesRun: () => true,
+    drivesRun: async () => true,
     admitWork: async () => {},
     openLog: () => {
       opened++;

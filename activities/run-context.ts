@@ -74,7 +74,7 @@ export class RunContexts {
 
   /** Throws TerminalError `UnknownRun` for a run that no command or schedule of this home has started. */
   async log({ runId, store }: RunRef): Promise<RunLog> {
-    if (!this.#ports.drivesRun({ runId, store }))
+    if (!(await this.#ports.drivesRun({ runId, store })))
       throw new TerminalError('UnknownRun', `expected a run that this stack drives, got ${runId} in ${store}`, {
         hint: `petrel resume ${runId} lets this stack drive it`,
       });

@@ -1,10 +1,15 @@
 /** The local stack: its servers, its control process and its workers. */
 import { fullPlaces } from '../infra/stack/admission.ts';
 import {
+  chooseStack,
+  claimName,
   defaultPools,
   ensureStack,
+  instanceName,
+  nameTaken,
   parseListenAddress,
   readStack,
+  requireSetUp,
   stackName,
   stopStack,
 } from '../infra/stack/index.ts';
@@ -14,18 +19,26 @@ import type { ApiContext } from './context.ts';
 import { openKnownStores } from './runs/find.ts';
 import type { FoundRun } from './runs/find.ts';
 
-export { type StackInfo, readStack, stackName, stopStack };
+export { instanceName, type StackInfo, readStack, stackName, stopStack };
 
 export interface WantedStack {
   /** How many processes each pool is to have. */
   readonly workers?: number | undefined;
   /** Where NATS listens for other machines, as `parseListenAddress` reads it; `off`: nowhere. */
   readonly listen?: string | undefined;
+  /** Takes the stack's name from another stack. */
+  readonly takeOver?: boolean;
 }
 
 /** Brings the stack up, or leaves the one that runs as it is where nothing else is wanted. */
-export function bringUp({ home, notice }: ApiContext, { workers, listen }: WantedStack = {}): Promise<StackInfo> {
+export async function bringUp(
+  { home, notice }: ApiContext,
+  { workers, listen, takeOver = false }: WantedStack = {},
+): Promise<StackInfo> {
   const pools = workers === undefined ? undefined : defaultPools.map((pool) => ({ ...pool, count: workers }));
+  requireSetUp(home);
+  await chooseStack(home, takeOver);
+  if (takeOver) await takeNames(home, notice);
   const address = listen === undefined || listen === 'off' ? listen : parseListenAddress(listen);
   return ensureStack({
     home,
@@ -33,6 +46,16 @@ export function bringUp({ home, notice }: ApiContext, { workers, listen }: Wante
     ...(address && { listen: address }),
     onProgress: notice,
   });
+}
+
+/** In every other store where a stack has claimed the name. */
+async function takeNames(home: string, notice: ApiContext['notice']): Promise<void> {
+  for (const store of await openKnownStores(home, notice)) {
+    const taken = await nameTaken(home, store);
+    if (taken === undefined) continue;
+    await claimName(home, store, true);
+    notice(`${taken.name} is this stack's name in ${store.url} now; before, it was that of ${taken.machine}`);
+  }
 }
 
 /** What is too full for new work, a sentence each: of one run, or of every store that this machine knows. */

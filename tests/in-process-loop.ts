@@ -214,7 +214,7 @@ export class InProcessLoop {
       process: 'test',
       stack: 'test',
       openStore: async () => this.store,
-      drivesRun: () => true,
+      drivesRun: async () => true,
       findHole,
       batchToAdopt,
       openNextTerm,

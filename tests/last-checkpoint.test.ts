@@ -21,7 +21,7 @@ async function endedRun(worker: (request: JobRequest<'checkpoint'>, restore: () 
     stack: builtOwner,
     openStore: async () => store,
     openLog: (opened, id) => new RunLog(opened, id),
-    drivesRun: () => true,
+    drivesRun: async () => true,
     admitWork: async () => {},
     jobIdOf,
     say: () => {},

@@ -101,7 +101,7 @@ export interface WorkerPorts {
   /** Address of this machine at which other workers may ask for weights; undefined: they may not. */
   readonly servesOn?: () => Promise<string | undefined>;
   /** False for a store that the user of the stack never named: jobs in it are refused. */
-  readonly isKnownStore: (url: string) => boolean;
+  readonly isKnownStore: (url: string) => boolean | Promise<boolean>;
   /** Ends the process, because the engine's memory can no longer be trusted. */
   readonly die: (error: Error) => void;
   /** Ends the process in order; its supervisor starts a new one. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
-import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
+import { drivenRuns } from '../../infra/stack/driven-runs.ts';
 import { floorVariable } from '../../infra/store/free-space.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { appendStatus } from '../../infra/store/status.ts';
@@ -98,7 +98,7 @@ it('says which disk has too little room, and how much is needed', async () => {
 it('names the runs whose store is missing or whose disk is not mounted; no store is created again', async () => {
   const store = await cli.store();
   const { runId } = await buildRun(store, { done: 3, checkpoints: [2] });
-  noteDrivenRun(cli.home, { runId, store: store.url, kind: 'rl' });
+  await drivenRuns(cli.home).note({ runId, store: store.url, kind: 'rl' });
   const folder = fileURLToPath(store.url);
   renameSync(folder, `${folder}-away`);
   for (const isMountPoint of [false, true]) {
@@ -125,8 +125,8 @@ it('names the runs whose store is missing or whose disk is not mounted; no store
 it('names a run that is not in its store, which is there, and looks at the others', async () => {
   const store = await cli.store();
   const kept = await buildRun(store, { done: 1 });
-  noteDrivenRun(cli.home, { runId: kept.runId, store: store.url, kind: 'rl' });
-  noteDrivenRun(cli.home, { runId: 'lost', store: store.url, kind: 'rl' });
+  await drivenRuns(cli.home).note({ runId: kept.runId, store: store.url, kind: 'rl' });
+  await drivenRuns(cli.home).note({ runId: 'lost', store: store.url, kind: 'rl' });
   expect(await line('store')).toMatchObject({
     status: 'red',
     detail: `lost is not in the store ${store.url}, and waits until it is back; ${store.url}: atomic create works`,

@@ -118,7 +118,7 @@ async function store(home: string): Promise<DoctorResult> {
   const used = urls.filter(isInUse);
   for (const url of used) await checkFences(await openStore(url, 'refuse'));
   const fences = used.length === 0 ? [] : [`${used.join(', ')}: atomic create works`];
-  const away = runsAway(home);
+  const away = await runsAway(home);
   if (away.length > 0)
     return { status: 'red', detail: [...awayTexts(away), ...fences].join('; '), fix: awayHint(home) };
   const gone = urls.slice(1).filter((url) => !isInUse(url));

@@ -7,6 +7,7 @@ import type { JoinFile } from '../../core/wire/join.ts';
 import { fetchBuild } from '../../infra/fleet/builds.ts';
 import { ownInstanceId } from '../../infra/fleet/ec2-metadata.ts';
 import { parseJoinFile } from '../../infra/fleet/join-file.ts';
+import { requireWritable } from '../../infra/fleet/preflight.ts';
 import { machineKey, rejoinCode, sessionVariable, writeSession } from '../../infra/fleet/session.ts';
 import { askToJoin, connectToJoin, tellLeaving } from '../../infra/nats/joining.ts';
 import { publicNkey } from '../../infra/nats/nkey.ts';
@@ -30,7 +31,7 @@ const settledMs = 60_000;
 
 /**
  * Resolves when the worker has left. Throws the reason why the machine cannot work, which the stack's `petrel status` then shows
- * too: a bad or expired token, a store that it cannot use, a build that is not what its digest says.
+ * too: a bad or expired token, a store that it cannot read or write, a build that is not what its digest says.
  */
 export async function joinFleet({ home, env, notice }: ApiContext, options: JoinOptions): Promise<void> {
   const file = parseJoinFile(options.text, options.where);
@@ -66,7 +67,10 @@ async function prepare(home: string, file: JoinFile) {
     const bought = nonce === undefined ? undefined : { id: await ownInstanceId(), nonce };
     const welcome = await askToJoin(nc, { ...file, asker: id, key: publicNkey(key), ...(bought && { bought }) });
     const place = await openExistingStore(file.store)
-      .then((store) => fetchBuild(store, welcome.build, join(home, 'builds')))
+      .then(async (store) => {
+        await requireWritable(store);
+        return fetchBuild(store, welcome.build, join(home, 'builds'));
+      })
       .catch(async (error: unknown) => {
         await tellLeaving(nc, { ...file, asker: file.id }, error);
         throw error;

@@ -12,6 +12,7 @@ import { readEndpoints } from '../../infra/stack/state.ts';
 import { openStore, storeUrl } from '../../infra/store/open.ts';
 import { defaultStore, rememberStore } from '../../infra/store/places.ts';
 import type { ApiContext } from '../context.ts';
+import { requireOwnNats } from './own-nats.ts';
 
 export interface TokenRequest {
   readonly pool: string;
@@ -35,6 +36,7 @@ export async function fleetToken({ home }: ApiContext, request: TokenRequest): P
     });
   });
   const stack = readStack(home);
+  requireOwnNats(stack);
   const authority = readEndpoints(home)?.nats?.authority;
   const hint = 'petrel up --listen ADDRESS, with an address at which the workers reach this machine';
   if (stack === undefined || authority === undefined)

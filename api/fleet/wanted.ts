@@ -12,6 +12,7 @@ import { FleetLog } from '../../infra/store/fleet-log.ts';
 import { openExistingStore, openStore, storeUrl } from '../../infra/store/open.ts';
 import { defaultStore, rememberStore } from '../../infra/store/places.ts';
 import type { ApiContext } from '../context.ts';
+import { requireOwnNats } from './own-nats.ts';
 
 export interface ApplyRequest {
   /** Path of fleet.yaml, for reading and for errors. */
@@ -61,6 +62,7 @@ function readSpec(path: string, where: string): FleetSpec {
 
 function requireReachable(home: string, spec: FleetSpec): void {
   const stack = readStack(home);
+  requireOwnNats(stack);
   if (boughtPools(spec).length === 0 || stack?.nats.ca !== undefined) return;
   const is = stack === undefined ? 'no running stack' : `one that listens at ${stack.nats.url} only`;
   throw new InvalidInputError(`expected a stack that bought machines can reach, got ${is}`, {

@@ -110,7 +110,7 @@ export async function recordReached(run: FoundRun, desired: 'cancel' | 'pause', 
 export async function resume(run: FoundRun, driver: RunDriver, now: Date): Promise<StatusEntry> {
   const before = await run.log.status();
   const ended = before !== undefined && endedStates.has(before.state);
-  if (ended) driver.noteToStart();
+  if (ended) await driver.noteToStart();
   const entry = await appendStatus(run.log, { wish: 'run', ...(ended ? { state: 'queued' as const } : {}) }, now);
   await driver.start(ended);
   await driver.signal('run');

@@ -3,8 +3,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { errorToJson, RetryableError } from '../../core/errors.ts';
 import type { DesiredState } from '../../core/run-states.ts';
-import { noteRunToStart } from '../../infra/stack/driven-runs.ts';
-import type { DrivenRun } from '../../infra/stack/driven-runs.ts';
+import { drivenRuns } from '../../infra/stack/driven-runs.ts';
+import type { DrivenRun } from '../../infra/stack/driven-run.ts';
 import { ensureStack, readStack } from '../../infra/stack/index.ts';
 import type { StackInfo } from '../../infra/stack/index.ts';
 import { endRunWorkflow, runningWorkflow, tellRunWorkflow } from '../../infra/temporal/run-workflow.ts';
@@ -24,7 +24,7 @@ export interface RunDriver {
    */
   signal(desired: DesiredState): Promise<boolean>;
   /** Notes that this process is about to queue the run and start its workflow. */
-  noteToStart(): void;
+  noteToStart(): Promise<void>;
   /** Starts the workflow, or joins the running one. A workflow that is about to end is waited for first. */
   start(ending: boolean): Promise<void>;
   /** Terminates the workflow, whatever it waits for. Does nothing when none runs. */
@@ -102,8 +102,8 @@ class WorkflowDriver implements RunDriver {
     }
   }
 
-  noteToStart(): void {
-    noteRunToStart(this.#home, this.#asDriven());
+  async noteToStart(): Promise<void> {
+    await drivenRuns(this.#home).noteToStart(this.#asDriven());
   }
 
   #asDriven(): DrivenRun {

@@ -34,7 +34,10 @@ export interface ListedRun {
  */
 export async function openKnownStores(home: string, notice: (text: string) => void): Promise<Store[]> {
   const stores: Store[] = [];
-  const away = runsAway(home);
+  const away = await runsAway(home).catch((error: unknown) => {
+    notice(`it is not known which runs wait for a store: ${errorToJson(error).message}`);
+    return [];
+  });
   for (const text of awayTexts(away)) notice(text);
   for (const [index, { url, there }] of knownStores(home).entries()) {
     try {
@@ -82,12 +85,12 @@ export async function findRun(word: string, { home, notice }: ApiContext, store?
   for (const one of named) {
     const run = await openRun(one);
     if (run !== undefined) return run;
-    if (one.runId === word) throw awayError(word, home) ?? (await wasDeleted(one));
+    if (one.runId === word) throw (await awayError(word, home)) ?? (await wasDeleted(one));
   }
   if (named.length > 0)
     throw new TerminalError('NotFound', `the run ${word} was deleted`, { hint: 'petrel ls lists the runs' });
   throw (
-    awayError(word, home) ??
+    (await awayError(word, home)) ??
     notFound(
       word,
       listed.map(({ runId }) => runId),

@@ -15,8 +15,8 @@ import { sha256 } from '../../infra/store/digest.ts';
 import { writeRun } from '../../infra/store/new-run.ts';
 import { encodeRecord } from '../../infra/store/records.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
-import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
-import { replaceOtherBuild } from '../../infra/stack/index.ts';
+import { drivenRuns } from '../../infra/stack/driven-runs.ts';
+import { chooseStack, claimName, replaceOtherBuild } from '../../infra/stack/index.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
 import { rememberStore } from '../../infra/store/places.ts';
 import { pinPosition } from '../../infra/store/retention-log.ts';
@@ -64,6 +64,8 @@ export async function forkRun(found: FoundRun, request: ForkRequest, context: Ap
   for (const change of changed?.changes ?? []) notice(`  ${changeText(change)}`);
   sayNothingLeft(parseRecipe(changed?.recipe ?? revision.recipe), changed?.inputs ?? revision.inputs, origin, notice);
   await ensureFences(home, store);
+  await chooseStack(home);
+  await claimName(home, store);
   // The pins stay until the fork has recorded what it reads.
   const pin = { position: origin.position, why: 'a fork', forMs: pinnedMs };
   const unpin = await pinPosition(found.log, pin, () => new Date());
@@ -71,7 +73,7 @@ export async function forkRun(found: FoundRun, request: ForkRequest, context: Ap
   await unpin();
   await replaceOtherBuild({ home, onProgress: notice });
   rememberStore(home, store.url);
-  noteDrivenRun(home, { runId: run.runId, store: store.url, kind: run.record.kind });
+  await drivenRuns(home).note({ runId: run.runId, store: store.url, kind: run.record.kind });
   await beginMetricsFile(run.log, context);
   const driver = await driverAfterUp(run, context);
   try {

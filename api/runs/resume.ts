@@ -8,7 +8,7 @@ import { recordFormat } from '../../core/records/schema.ts';
 import type { RevisionRecord, StatusEntry } from '../../core/records/schema.ts';
 import { endedStates } from '../../core/run-states.ts';
 import { endSweep } from '../../infra/retention/orphans.ts';
-import { stackName } from '../../infra/stack/index.ts';
+import { chooseStack, claimName, stackName } from '../../infra/stack/index.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
 import { rememberStore } from '../../infra/store/places.ts';
@@ -65,6 +65,7 @@ export async function resumeRun(
   context: ApiContext,
 ): Promise<Resumed | undefined> {
   const { home, notice } = context;
+  await chooseStack(home);
   const wish = await termRequest(found, request, context);
   for (const text of await fullDisks(context, found)) notice(`${text}: it would pause again`);
   const status = await found.log.status();
@@ -72,6 +73,7 @@ export async function resumeRun(
   const plan = await planTerm(found, status, wish);
   if (plan !== undefined) await refuseIfAtWork(found, plan, wish, home);
   if (plan !== undefined && (await request.accept?.(plan)) === false) return undefined;
+  await claimName(home, found.log.store);
   if (request.skipBatch === true) notice(await skipBatch(found));
   if (request.newStore === true) {
     await ensureFences(home, found.log.store);

@@ -9,9 +9,16 @@ import type { Store } from '../../core/ports/store.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { RunRecord } from '../../core/records/schema.ts';
 import type { RunCarry } from '../../core/wire/workflow.ts';
-import { noteDrivenRun } from '../../infra/stack/driven-runs.ts';
+import { drivenRuns } from '../../infra/stack/driven-runs.ts';
 import { keepInputs } from '../../infra/retention/inputs.ts';
-import { defaultPools, ensureStack, replaceOtherBuild, requireSetUp } from '../../infra/stack/index.ts';
+import {
+  chooseStack,
+  claimName,
+  defaultPools,
+  ensureStack,
+  replaceOtherBuild,
+  requireSetUp,
+} from '../../infra/stack/index.ts';
 import type { StackInfo, WorkerPool } from '../../infra/stack/index.ts';
 import { claimRun, writeRun } from '../../infra/store/new-run.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
@@ -40,17 +47,20 @@ export interface StartedRun extends Started {
 /**
  * Starts a run: stores its model, rows and scorer, claims its id, brings the stack up and starts the workflow. Once its
  * records are written, the stack starts it even when this process dies. Throws InvalidInputError before anything is
- * claimed.
+ * claimed, TerminalError `Conflict` when another stack has this
+ * one's name.
  */
 export async function startRun(recipe: Recipe, context: ApiContext): Promise<StartedRun> {
   const { home, env, notice } = context;
   requireSetUp(home);
+  await chooseStack(home);
   for (const note of await admitToFleet(recipe, home)) notice(note);
   await replaceOtherBuild({ home, onProgress: notice });
   const store = await storeForNewRun(recipe.store, home);
+  await claimName(home, store);
   const started = await createRun(recipe, { store, home, env, now: new Date(), say: notice });
   rememberStore(home, store.url);
-  noteDrivenRun(home, { runId: started.runId, store: store.url, kind: recipe.kind });
+  await drivenRuns(home).note({ runId: started.runId, store: store.url, kind: recipe.kind });
   notice(`run ${started.runId}`);
   for (const note of started.notes) notice(note);
   await beginMetricsFile(started.log, context);
@@ -155,7 +165,7 @@ export function withoutPaths(recipe: Recipe): Record<string, unknown> {
  * the Temporal server dies during it.
  */
 export async function startWorkflow(client: Client, home: string, carry: RunCarry, kind: RunKind): Promise<void> {
-  noteDrivenRun(home, { ...carry, kind });
+  await drivenRuns(home).note({ ...carry, kind });
   const deadline = Date.now() + startTimeoutMs;
   await retry(
     async () => ({ started: await client.withDeadline(deadline, () => startRunWorkflow(client, carry, kind)) }),

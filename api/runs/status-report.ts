@@ -6,7 +6,6 @@ import { samplesResponses } from '../../core/run-kinds.ts';
 import type { RunKind } from '../../core/run-kinds.ts';
 import type { Presence } from '../../core/wire/messages.ts';
 import { shownName } from '../../core/wire/worker-identity.ts';
-import { instanceOf } from '../../infra/stack/identity.ts';
 import { roleOfStage } from '../../core/wire/jobs.ts';
 import type { Stage } from '../../core/wire/jobs.ts';
 import type { RunWarning } from '../../core/run-warnings.ts';
@@ -38,14 +37,19 @@ export interface RunStatus extends RunSummary {
   readonly workers: readonly WorkerStatus[];
 }
 
-/** `here`: the name of this stack. */
-export async function runStatus(found: FoundRun, live: LiveSource, here: string): Promise<RunStatus> {
+/** Names of the reader's stack and of its machine. */
+export interface Here {
+  readonly stack: string;
+  readonly instance: string;
+}
+
+export async function runStatus(found: FoundRun, live: LiveSource, here: Here): Promise<RunStatus> {
   live.listen(found.runId);
   const [{ summary, head }, workers] = await Promise.all([summaryAndHead(found), live.workers()]);
   const warnings = await runWarnings(found.log, head);
   const stack = live.stack === undefined ? 'down' : 'up';
-  const shown = workers.map((entry) => withoutOthersError(workerStatus(entry, instanceOf(here)), found.runId));
-  const foreign = summary.owner !== null && summary.owner !== here;
+  const shown = workers.map((entry) => withoutOthersError(workerStatus(entry, here.instance), found.runId));
+  const foreign = summary.owner !== null && summary.owner !== here.stack;
   // Only the other stack knows what it does at this moment.
   if (foreign) return { ...summary, stack, warnings, foreign, workers: [] };
   if (endedStates.has(summary.state) || summary.state === 'paused')

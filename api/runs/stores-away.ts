@@ -10,13 +10,13 @@ import { runNameOf } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { drivenRuns } from '../../infra/stack/driven-runs.ts';
-import type { DrivenRun } from '../../infra/stack/driven-runs.ts';
+import type { DrivenRun } from '../../infra/stack/driven-run.ts';
 import { openStore, storeUrl } from '../../infra/store/open.ts';
 import { defaultStore, isInUse, isPaidByRequest } from '../../infra/store/places.ts';
 
 /** A run's first record remains even when the run is deleted. A bucket reports by itself that it is gone. */
-export function runsAway(home: string): DrivenRun[] {
-  return drivenRuns(home).filter(
+export async function runsAway(home: string): Promise<DrivenRun[]> {
+  return (await drivenRuns(home).all()).filter(
     ({ runId, store }) => !isPaidByRequest(store) && !existsSync(join(fileURLToPath(store), keys.run(runId))),
   );
 }
@@ -32,8 +32,8 @@ export function awayTexts(away: readonly DrivenRun[]): string[] {
 }
 
 /** The error text for a word that names such a run. */
-export function awayError(word: string, home: string): TerminalError | undefined {
-  const away = runsAway(home).find(({ runId }) => runId === word || runNameOf(runId) === word);
+export async function awayError(word: string, home: string): Promise<TerminalError | undefined> {
+  const away = (await runsAway(home)).find(({ runId }) => runId === word || runNameOf(runId) === word);
   return (
     away &&
     new TerminalError(
@@ -51,10 +51,10 @@ export function awayError(word: string, home: string): TerminalError | undefined
  */
 export async function openStoreForNew(where: string | null, home: string): Promise<Store> {
   const url = storeUrl(where ?? defaultStore(home));
-  const [text] = isInUse(url) ? [] : awayTexts(runsAway(home).filter(({ store }) => store === url));
+  const [text] = isInUse(url) ? [] : awayTexts((await runsAway(home)).filter(({ store }) => store === url));
   if (text !== undefined) throw new TerminalError('StoreGone', text, { hint: awayHint(home) });
   return openStore(url);
 }
 
 export const awayHint = (home: string): string =>
-  `mount its disk, or move the folder back: they then continue; to forget a run whose store is lost, rm ${join(home, 'driven')}/<run>.json`;
+  `mount its disk, or move the folder back: they then continue; to forget a run whose store is lost, remove ${drivenRuns(home).place}`;

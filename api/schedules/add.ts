@@ -4,7 +4,7 @@ import type { Store } from '../../core/ports/store.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { ScheduleDefinition } from '../../core/records/schema.ts';
 import type { ScheduleTiming } from '../../core/schedules/request.ts';
-import { stackName } from '../../infra/stack/identity.ts';
+import { chooseStack, claimName, stackName } from '../../infra/stack/index.ts';
 import { putScheduleModule } from '../../infra/store/blobs.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
 import { rememberStore } from '../../infra/store/places.ts';
@@ -30,9 +30,11 @@ export async function addSchedule(
   context: ApiContext,
 ): Promise<ScheduleSummary> {
   const { home } = context;
+  await chooseStack(home);
   const store = await openStoreForNew(recipe.store, home);
   await refuseTaken(recipe.name, store, replace, context);
   await ensureFences(home, store);
+  await claimName(home, store);
   const definition = await freeze(recipe, timing, store, context);
   const log = new ScheduleLog(store, recipe.name);
   const record = await changeSchedule(

@@ -1,5 +1,5 @@
 /** Pausing, resuming and removing a schedule. The records come first; Temporal is told when the stack is up. */
-import { stackName } from '../../infra/stack/identity.ts';
+import { chooseStack, claimName, stackName } from '../../infra/stack/index.ts';
 import { changeSchedule } from '../../infra/store/schedule-log.ts';
 import type { ApiContext } from '../context.ts';
 import type { FoundSchedule } from './find.ts';
@@ -32,6 +32,8 @@ export interface Unpaused {
 
 /** From now on this machine's stack fires it. */
 export async function unpauseSchedule({ log }: FoundSchedule, { home }: Pick<ApiContext, 'home'>): Promise<Unpaused> {
+  await chooseStack(home);
+  await claimName(home, log.store);
   const stack = stackName(home);
   const record = await changeSchedule(
     log,

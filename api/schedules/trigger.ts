@@ -4,6 +4,7 @@ import type { FiringRecord } from '../../core/records/schema.ts';
 import { isOf, isoSeconds } from '../../core/schedules/decide.ts';
 import { reconcileSchedule, startFiring } from '../../infra/schedules/reconcile.ts';
 import type { ScheduleLog } from '../../infra/store/schedule-log.ts';
+import { chooseStack, claimName } from '../../infra/stack/index.ts';
 import { poll } from '../../infra/poll.ts';
 import type { ApiContext } from '../context.ts';
 import type { FoundSchedule } from './find.ts';
@@ -16,6 +17,8 @@ const decidedMs = 30_000;
  * stack fires it, RetryableError `NotDecided` when the control process is away.
  */
 export async function triggerSchedule({ log, record }: FoundSchedule, context: ApiContext): Promise<FiringRecord> {
+  await chooseStack(context.home);
+  await claimName(context.home, log.store);
   return withTemporalUp(context, async (ports) => {
     if ((await reconcileSchedule(ports, log, new Date())) === 'others') {
       throw new TerminalError('Conflict', `${log.name} belongs to another stack, ${record.owner}`, {

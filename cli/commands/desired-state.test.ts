@@ -39,7 +39,7 @@ function fakeDriver(workflow: 'running' | 'ended'): RunDriver & { readonly told:
       if (workflow === 'running') told.push(`signal ${desired}`);
       return workflow === 'running';
     },
-    noteToStart: () => void told.push('note'),
+    noteToStart: async () => void told.push('note'),
     start: async (ending) => void told.push(ending ? 'start after its end' : 'start'),
     end: async () => {},
     ended: () => new Promise(() => {}),

@@ -9,6 +9,7 @@ export const MACHINE_COMMANDS: readonly CommandSpec[] = [
     options: [
       { flags: '--workers <n>', doc: 'worker processes with all roles' },
       { flags: '--listen <address>', doc: 'an address of this machine at which workers of others may join; off: none' },
+      { flags: '--take-over', doc: 'take the name of this stack from another stack, which then drives no more runs' },
     ],
     examples: ['petrel up', 'petrel up --listen 10.0.0.5:4222'],
     load: () => import('./up.ts'),

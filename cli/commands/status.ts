@@ -1,5 +1,5 @@
 /** `petrel status [run] [--watch]`. */
-import { fullDisks, stackName } from '../../api/stack.ts';
+import { fullDisks, instanceName, stackName } from '../../api/stack.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { EXIT } from '../exit-codes.ts';
 import type { ExitCode } from '../exit-codes.ts';
@@ -48,7 +48,10 @@ async function lookAtRun(
   printer: Printer,
 ): Promise<Shown> {
   const usd = await cost.usd();
-  const status = { ...(await runStatus(found, live, stackName(home))), ...(usd !== undefined && { usd }) };
+  const status = {
+    ...(await runStatus(found, live, { stack: stackName(home), instance: instanceName(home) })),
+    ...(usd !== undefined && { usd }),
+  };
   return { value: status, text: runStatusText(status, printer, new Date()), ended: endedStates.has(status.state) };
 }
 

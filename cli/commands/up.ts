@@ -1,13 +1,17 @@
 import { bringUp, type StackInfo } from '../../api/stack.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
-import { integerOption, textOption } from '../options.ts';
+import { flag, integerOption, textOption } from '../options.ts';
 import { renderFields, renderTable } from '../printer/table.ts';
 
 /** `petrel up`. Idempotent: a stack that runs is left alone. */
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
   const { printer } = context;
   const workers = integerOption(input, 'workers', 0, 64);
-  const stack = await bringUp(context, { workers, listen: textOption(input, 'listen') });
+  const stack = await bringUp(context, {
+    workers,
+    listen: textOption(input, 'listen'),
+    takeOver: flag(input, 'takeOver'),
+  });
   printer.data(publicPart(stack), () => stackText(stack));
   printer.notice('it keeps running; petrel down stops it');
   return undefined;

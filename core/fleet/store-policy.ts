@@ -29,7 +29,7 @@ export interface PolicyPlace {
 /** What jobs name: models, rows, the build, and blobs, weights and results of runs. */
 const read = ['models/*', 'datasets/*', 'builds/*', 'runs/*/blobs/*', 'runs/*/weights/*', 'runs/*/results/*'];
 const create = ['runs/*/blobs/*', 'runs/*/results/*'];
-/** Decisions of the control process, the key with which it checks results, and what it buys. */
+/** Decisions of the control process, the key with which it checks results, and what it buys and drives. */
 const decisions = [
   'runs/*/terms/*',
   'runs/*/revisions/*',
@@ -37,7 +37,7 @@ const decisions = [
   'runs/*/retention/*',
   'runs/*/checkpoints/*',
 ];
-const claims = ['claims/*', 'fleet/*'];
+const claims = ['claims/*', 'fleet/*', 'stacks/*'];
 
 /**
  * S3 says "forbidden" instead of "missing" to who may not list, so workers may list the bucket: they see the names of its objects.

@@ -67,6 +67,12 @@ export const keys = {
   usage: (stack: string, day: string, name: string) => `${fleet(stack)}/usage/${day}/${name}.json`,
   usages: (stack: string, day: string) => `${fleet(stack)}/usage/${day}/`,
   usageDays: (stack: string) => `${fleet(stack)}/usage/`,
+  /** Which stack has this name, a dense sequence. */
+  stackClaim: (name: string, n: number) => `stacks/${name}/claims/${n}.json`,
+  /** That a stack of several machines drives a run: at least one note for each. */
+  drivenRun: (stack: string, runId: RunId, note: string) => `stacks/${stack}/driven/${runId}/${note}.json`,
+  drivenRunNotes: (stack: string, runId: RunId) => `stacks/${stack}/driven/${runId}/`,
+  drivenRuns: (stack: string) => `stacks/${stack}/driven/`,
   /** A build of petrel for machines that join: its list of files, whose digest is the build's, and the files. */
   build: (digest: Digest) => `builds/${digest}.json`,
   buildFile: (digest: Digest) => `builds/files/${digest}`,

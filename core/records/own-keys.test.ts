@@ -38,6 +38,8 @@ const every: Readonly<Record<string, string>> = {
   instanceReady: keys.instanceReady('laptop.local-3f9a2c', 'i-0f3a8c2e9d5b71640'),
   instanceLeaving: keys.instanceLeaving('laptop.local-3f9a2c', 'i-0f3a8c2e9d5b71640'),
   instanceEnded: keys.instanceEnded('laptop.local-3f9a2c', 'i-0f3a8c2e9d5b71640'),
+  drivenRun: keys.drivenRun('laptop.local-3f9a2c', runId, '0123456789abcdef'),
+  stackClaim: keys.stackClaim('laptop.local-3f9a2c', 1),
   usage: keys.usage('laptop.local-3f9a2c', '2027-01-31', '0123456789ab-7'),
 };
 
@@ -57,6 +59,8 @@ const folders = new Set([
     'fleets',
     'usages',
     'usageDays',
+    'drivenRuns',
+    'drivenRunNotes',
   ],
 ]);
 

@@ -34,6 +34,8 @@ const layout: readonly (readonly [folder: string, object: string])[] = [
   [String.raw`fleet/[^/]+/launches/[^/]+/\d+/`, String.raw`(?:decision|answer)\.json`],
   ['fleet/[^/]+/instances/[^/]+/', String.raw`(?:joined|ready|leaving|ended)\.json`],
   ['fleet/[^/]+/usage/[^/]+/', String.raw`[\w-]+\.json`],
+  ['stacks/[^/]+/claims/', numbered],
+  ['stacks/[^/]+/driven/[^/]+/', String.raw`[0-9a-f]{16}\.json`],
   ['builds/', String.raw`${digest}\.json`],
   ['builds/files/', digest],
   ['probe/', '[0-9a-f]{16}'],
@@ -49,6 +51,7 @@ export const topFolders = [
   'claims/',
   'builds/',
   'fleet/',
+  'stacks/',
   'probe/',
 ] as const;
 

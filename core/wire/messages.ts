@@ -169,6 +169,9 @@ export const leaseRelease = z.object({
   turn: z.literal(true).optional(),
 });
 
+/** Control → the other control processes of its stack: the run was cancelled and its jobs end, or it goes on. */
+export const cancelNote = z.object({ v: version, from: z.string(), runId: z.string(), cancelled: z.boolean() });
+
 /** Control → trainers: one of them works for the run, so it waits for no other, and need not be in memory twice. */
 export const leaseTaken = z.object({
   v: version,
@@ -231,6 +234,7 @@ export const leaseSubject = 'lease.release';
 export const leaseTakenSubject = 'lease.taken';
 /** A job for one process of a worker alone, because it has what the job needs. It is in no queue. */
 export const ownJobSubject = (worker: string) => `own-job.${worker}`;
+export const cancelNotesSubject = 'control.cancelled';
 export const workerGoneSubject = 'workers.gone';
 export const presenceBucket = 'PRESENCE';
 /** The key of a worker's entry. Its roles are in it, because a worker must not pass for one with other roles. */

@@ -2,9 +2,20 @@
  * Cancelled runs, whose jobs must end. The workers are told once, in a message that a worker can miss, for instance
  * while it claims a job or has no connection. So claims for such a run are dropped, and a worker that reports progress
  * on one of its jobs is told again.
+ *
+ * A stack of several machines has several control processes. The run may go on in another one than that which has
+ * cancelled it, so they tell each other.
  */
 import type { NatsConnection, Subscription } from '@nats-io/nats-core';
-import { claimsOf, eventsOf, jobEvent, leaseSubject, wireVersion } from '../../core/wire/messages.ts';
+import {
+  cancelNote,
+  cancelNotesSubject,
+  claimsOf,
+  eventsOf,
+  jobEvent,
+  leaseSubject,
+  wireVersion,
+} from '../../core/wire/messages.ts';
 import type { ClaimReply } from '../../core/wire/messages.ts';
 import { readMessage } from './incoming.ts';
 
@@ -20,8 +31,21 @@ export class CancelledRuns {
   readonly #nc: NatsConnection;
   readonly #runs = new Map<string, readonly Subscription[]>();
 
-  constructor(nc: NatsConnection) {
+  readonly #process: string;
+
+  /** `process`: this control process; no other one of the stack has the same. `heard`: another one has cancelled a run. */
+  constructor(nc: NatsConnection, process: string, heard: (runId: string) => void) {
     this.#nc = nc;
+    this.#process = process;
+    nc.subscribe(cancelNotesSubject, {
+      callback: (error, message) => {
+        const note = error === null ? readMessage(message, cancelNote) : undefined;
+        if (note === undefined || note.from === process) return;
+        if (!note.cancelled) return this.#forget(note.runId);
+        this.#keep(note.runId);
+        heard(note.runId);
+      },
+    });
   }
 
   has(runId: string): boolean {
@@ -30,7 +54,23 @@ export class CancelledRuns {
 
   /** Tells the workers now, and again when a worker shows that it has not heard. */
   add(runId: string): void {
-    this.delete(runId);
+    this.#keep(runId);
+    this.#note(runId, true);
+    this.#tell(runId);
+  }
+
+  /** The run goes on. */
+  delete(runId: string): void {
+    this.#forget(runId);
+    this.#note(runId, false);
+  }
+
+  #note(runId: string, cancelled: boolean): void {
+    this.#nc.publish(cancelNotesSubject, JSON.stringify({ v: wireVersion, from: this.#process, runId, cancelled }));
+  }
+
+  #keep(runId: string): void {
+    this.#forget(runId);
     const claims = this.#nc.subscribe(claimsOf('*', runId, '*'), {
       callback: (error, message) => void (error === null && message.respond(JSON.stringify(drop))),
     });
@@ -40,11 +80,10 @@ export class CancelledRuns {
       },
     });
     this.#runs.set(runId, [claims, events]);
-    this.#tell(runId);
-    for (const oldest of [...this.#runs.keys()].slice(0, -keptRuns)) this.delete(oldest);
+    for (const oldest of [...this.#runs.keys()].slice(0, -keptRuns)) this.#forget(oldest);
   }
 
-  delete(runId: string): void {
+  #forget(runId: string): void {
     for (const subscription of this.#runs.get(runId) ?? []) subscription.unsubscribe();
     this.#runs.delete(runId);
   }

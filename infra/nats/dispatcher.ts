@@ -140,7 +140,7 @@ export class Dispatcher {
       came?.(entry);
     });
     this.#link = linkOf(nc);
-    this.#cancelled = new CancelledRuns(nc);
+    this.#cancelled = new CancelledRuns(nc, `${instance}.${process}`, (runId) => this.#leave(runId));
     this.#link.onBack(() => this.#sessions.forEach((session) => session.reconnected()));
   }
 
@@ -368,7 +368,7 @@ export class Dispatcher {
 
   /** The run pauses: its waiters are rejected, and its trainer and slots become free for other runs. */
   releaseLease(runId: string): void {
-    for (const session of [...this.#sessions.values()]) session.leave(runId);
+    this.#leave(runId);
     this.#weights.forget(runId);
     this.#nc.publish(leaseSubject, JSON.stringify({ v: wireVersion, runId }));
   }
@@ -394,7 +394,7 @@ export class Dispatcher {
    */
   async cancelJobs(runId: string): Promise<void> {
     this.#cancelled.add(runId);
-    for (const session of [...this.#sessions.values()]) session.leave(runId);
+    this.#leave(runId);
     await this.#link.orLost(this.#nc.flush()); // when this returns, the workers have got the message
     for (const role of roles)
       await this.#link.orLost(
@@ -402,6 +402,10 @@ export class Dispatcher {
           this.#jsm = await ensureStreams(this.#nc, this.#timing); // the stream itself was lost; the new one is empty
         }),
       );
+  }
+
+  #leave(runId: string): void {
+    for (const session of [...this.#sessions.values()]) session.leave(runId);
   }
 
   /** The run continues, perhaps after it was cancelled: its jobs may start again. */

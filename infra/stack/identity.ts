@@ -1,23 +1,44 @@
 /**
- * The name of a stack in records, so that users know which one drives a run: the machine's name and a short random
- * part.
+ * The name of a stack in records, so that users know which one drives a run, and its id, by which two stacks of one name
+ * are told apart (names.ts). They belong to a PETREL_HOME, or to all homes with one `stack.yaml` that has a name.
  */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { derivedKey } from './derived-key.ts';
+import { sharedStack } from './state.ts';
 
-/** The same for all processes of a PETREL_HOME, and after restarts: `laptop-3f9a2c`. Created at the first call. */
-export function stackName(home: string): string {
-  const file = join(home, 'stack-name');
-  return read(file) ?? make(home, file);
+export interface StackIdentity {
+  readonly name: string;
+  /** Hexadecimal, random. */
+  readonly id: string;
 }
 
-/** The same as one word of a subject: this machine's instance, see core/wire/worker-identity.ts. */
-export const instanceName = (home: string): string => instanceOf(stackName(home));
+/** The same for all processes of the stack, and after restarts. */
+export function stackIdentity(home: string): StackIdentity {
+  const shared = sharedStack(home);
+  if (shared !== undefined) return { name: shared.name, id: derivedKey(shared.key, 'stack id', 16).toString('hex') };
+  return { name: ownName(home), id: kept(home, 'stack-id', () => randomBytes(16).toString('hex')) };
+}
 
-/** The instance of the machine whose stack has this name. */
+/** `laptop-3f9a2c`: this machine's name and a short random part, or the name in stack.yaml. */
+export const stackName = (home: string): string => sharedStack(home)?.name ?? ownName(home);
+
+/** This machine's instance as one word of a subject, see core/wire/worker-identity.ts. Each machine of a stack has its own. */
+export const instanceName = (home: string): string => instanceOf(ownName(home));
+
+/** The instance of the machine whose own stack has this name. */
 export const instanceOf = (stack: string): string => stack.replaceAll(/[^A-Za-z0-9_-]/g, '-');
+
+const ownName = (home: string): string =>
+  kept(home, 'stack-name', () => `${hostname()}-${randomBytes(3).toString('hex')}`);
+
+/** The content of a file of the home, which is made at the first call. */
+function kept(home: string, name: string, make: () => string): string {
+  const file = join(home, name);
+  return read(file) ?? makeFile(home, file, make());
+}
 
 function read(file: string): string | undefined {
   try {
@@ -29,13 +50,13 @@ function read(file: string): string | undefined {
 }
 
 /**
- * The first process that links the file decides the name. A power cut must not lose it, because otherwise the terms of
- * its runs would belong to another stack.
+ * The first process that links the file decides its content. A power cut must not lose it, because otherwise the terms of
+ * the stack's runs would belong to another stack.
  */
-function make(home: string, file: string): string {
+function makeFile(home: string, file: string, content: string): string {
   mkdirSync(home, { recursive: true, mode: 0o700 });
   const temporary = `${file}.${process.pid}`;
-  writeFileSync(temporary, `${hostname()}-${randomBytes(3).toString('hex')}\n`, { mode: 0o600, flush: true });
+  writeFileSync(temporary, `${content}\n`, { mode: 0o600, flush: true });
   try {
     linkSync(temporary, file);
   } catch (error) {
@@ -44,7 +65,7 @@ function make(home: string, file: string): string {
     unlinkSync(temporary);
   }
   syncFolder(home);
-  return read(file) ?? hostname();
+  return read(file) ?? content;
 }
 
 function syncFolder(folder: string): void {

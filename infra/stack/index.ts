@@ -15,5 +15,6 @@ export { parseListenAddress } from './listen.ts';
 export type { ListenAddress } from './listen.ts';
 export { leftMachines, LeftMachines } from './left-machines.ts';
 export type { LeftMachine } from './left-machines.ts';
-export { stackName } from './identity.ts';
+export { instanceName, stackName } from './identity.ts';
+export { chooseStack, claimName, nameTaken } from './names.ts';
 export { asWorker } from './nats-secrets.ts';

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { fmtCreds } from '@nats-io/jwt';
 import { createUser } from '@nats-io/nkeys';
 import fc from 'fast-check';
@@ -10,6 +11,7 @@ import { publicNkey, readCredentials } from '../nats/nkey.ts';
 import { readServers, serversVariable } from './servers.ts';
 import { requireServing } from './serving.ts';
 
+const servers = 'temporal: { address: "t:7233" }\nnats: { urls: ["nats://a:4222"] }';
 const home = mkdtempSync(join(tmpdir(), 'petrel-servers-'));
 const path = join(home, 'stack.yaml');
 beforeEach(() => rmSync(path, { force: true }));
@@ -71,6 +73,34 @@ describe('stack.yaml', () => {
         where: expect.stringContaining('stack.yaml'),
       }),
     );
+  });
+
+  it('makes several machines one stack with a name, a store and a key', () => {
+    const key = 'AB'.repeat(32);
+    writeFileSync(join(home, 'stack.key'), `${key}\n`);
+    const shared = (store: string) => read(`${servers}\nname: team\nkey: stack.key\nstore: ${store}`)?.shared;
+    expect(shared('s3://team/runs')).toEqual({ name: 'team', store: 's3://team/runs', key: key.toLowerCase() });
+    expect(shared('runs')?.store).toBe(pathToFileURL(join(home, 'runs')).href);
+  });
+
+  it.each([
+    ['name: team', /expected name, store and key together, or none of them; missing: store, key/],
+    ['name: team\nkey: stack.key', /missing: store$/],
+    ['store: s3://a/b\nkey: stack.key', /missing: name$/],
+    ['name: a/b\nstore: s3://a/b\nkey: stack.key', /name: expected a name of letters/],
+    ['name: team\nstore: s3://a/b\nkey: none.key', /expected a readable file, got .*none\.key/],
+    ['name: team\nstore: s3://a/b\nkey: stack.yaml', /expected 32 random bytes in hexadecimal in .*stack\.yaml/],
+  ])('%s is refused, with what to type', (text, message) => {
+    const hint = expect.stringMatching(/docs\/stack\.md|openssl rand -hex 32 > \S+\.(key|yaml)/);
+    const refused = expect.objectContaining({ message: expect.stringMatching(message), hint });
+    expect(() => read(`${servers}\n${text}`)).toThrow(refused);
+  });
+
+  it.each(['temporal', 'nats'])('with a name needs the servers of both kinds: without %s it is refused', (without) => {
+    writeFileSync(join(home, 'stack.key'), 'ab'.repeat(32));
+    const others = servers.split('\n').filter((line) => !line.startsWith(without));
+    const text = [...others, 'name: team', 'store: s3://a/b', 'key: stack.key'].join('\n');
+    expect(() => read(text)).toThrow(new RegExp(`each of its control machines reaches; missing: ${without}`));
   });
 
   it('that the environment names must exist', () => {

@@ -8,12 +8,19 @@ import { parse } from 'yaml';
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
 import { natsCredential, readCredentials } from '../nats/nkey.ts';
+import { storeUrl } from '../store/open.ts';
 
 /** Environment variable: path of the file; default: `stack.yaml` in PETREL_HOME. */
 export const serversVariable = 'PETREL_STACK_CONFIG';
 
 const path = z.string().min(1);
 const file = z.strictObject({
+  name: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/, 'expected a name of letters, digits, dots, - and _')
+    .optional(),
+  store: path.optional(),
+  key: path.optional(),
   temporal: z
     .strictObject({
       address: z.string().regex(/^[^\s/:]+:\d+$|^\[[^\]]+\]:\d+$/, 'expected host:port'),
@@ -36,8 +43,18 @@ const file = z.strictObject({
     .optional(),
 });
 
-/** Servers that the stack uses and does not own. */
+/** Servers that the stack uses and does not own, and what makes several machines one stack. */
 export const ownedByOthers = z.object({
+  /** One stack on several control machines; absent: the stack of this machine. */
+  shared: z
+    .object({
+      name: z.string(),
+      /** URL of the store that says which runs the stack drives. */
+      store: z.string(),
+      /** 32 bytes, hexadecimal. */
+      key: z.string(),
+    })
+    .optional(),
   temporal: z
     .object({
       address: z.string(),
@@ -60,13 +77,15 @@ export const ownedByOthers = z.object({
     .optional(),
 });
 export type OwnedByOthers = Readonly<z.infer<typeof ownedByOthers>>;
+export type SharedStack = NonNullable<OwnedByOthers['shared']>;
 
 /** Undefined where there is no such file: all servers are embedded. Throws InvalidInputError that names the file and the key. */
 export function readServers(home: string, env: NodeJS.ProcessEnv = process.env): OwnedByOthers | undefined {
   const named = env[serversVariable];
   const where = named === undefined ? join(home, 'stack.yaml') : resolve(named);
   if (named === undefined && !existsSync(where)) return undefined;
-  const { temporal, nats } = readFile(where);
+  const found = readFile(where);
+  const { temporal, nats } = found;
   const pem = (key: string, name: string | undefined) =>
     name === undefined ? undefined : readText(resolve(dirname(where), name), where, key);
   const credential = (key: string, name: string | undefined) => {
@@ -80,6 +99,7 @@ export function readServers(home: string, env: NodeJS.ProcessEnv = process.env):
     });
   };
   const parts = {
+    shared: sharedBy(found, where),
     ...(temporal && { temporal: withKey(temporal, where, env) }),
     ...(nats && {
       nats: {
@@ -114,6 +134,42 @@ function readFile(where: string): ServersFile {
   });
 }
 
+/** Undefined for the stack of one machine. */
+function sharedBy({ name, store, key, temporal, nats }: ServersFile, where: string): SharedStack | undefined {
+  const given = { name, store, key };
+  const missing = Object.entries(given).flatMap(([word, value]) => (value === undefined ? [word] : []));
+  if (name === undefined && store === undefined && key === undefined) return undefined;
+  if (name === undefined || store === undefined || key === undefined)
+    throw new InvalidInputError(
+      `expected name, store and key together, or none of them; missing: ${missing.join(', ')}`,
+      {
+        where,
+        hint: 'together they make several control machines one stack: docs/stack.md',
+      },
+    );
+  const own = temporal === undefined ? 'temporal' : nats === undefined ? 'nats' : undefined;
+  if (own !== undefined)
+    throw new InvalidInputError(
+      `a stack with name, store and key has servers that each of its control machines reaches; missing: ${own}`,
+      { where, hint: `name the ${own} servers, or remove name, store and key: docs/stack.md` },
+    );
+  const isUrl = /^[a-z][a-z0-9+.-]*:/i.test(store);
+  return {
+    name,
+    store: storeUrl(isUrl ? store : resolve(dirname(where), store)),
+    key: readKey(resolve(dirname(where), key), where),
+  };
+}
+
+function readKey(name: string, where: string): string {
+  const text = readText(name, where, 'key').trim().toLowerCase();
+  if (/^[0-9a-f]{64}$/.test(text)) return text;
+  throw new InvalidInputError(`expected 32 random bytes in hexadecimal in ${name}`, {
+    where: `${where}: key`,
+    hint: `openssl rand -hex 32 > ${name}, and the same file on each control machine`,
+  });
+}
+
 function withKey(
   { address, namespace, tls, api_key: name }: NonNullable<ServersFile['temporal']>,
   where: string,
@@ -135,7 +191,7 @@ function readText(name: string, where: string, key: string | undefined): string 
   } catch (cause) {
     throw new InvalidInputError(`expected a readable file, got ${name}`, {
       where: key === undefined ? where : `${where}: ${key}`,
-      hint: `docs/stack.md shows a stack.yaml`,
+      hint: key === 'key' ? `openssl rand -hex 32 > ${name}` : 'docs/stack.md shows a stack.yaml',
       cause,
     });
   }

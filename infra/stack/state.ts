@@ -9,8 +9,10 @@ import { hostInUrl, loopback } from '../ports.ts';
 import { natsAuthority } from '../nats/authority.ts';
 import { serverCertificate } from '../nats/certificate.ts';
 import { natsCredential } from '../nats/nkey.ts';
+import { noteStoreOfStack } from '../store/places.ts';
 import { listenAddress } from './listen.ts';
 import { ownedByOthers } from './servers.ts';
+import type { SharedStack } from './servers.ts';
 
 const poolSchema = z.object({
   name: z.string().regex(/^[a-z0-9][a-z0-9-]*$/, 'a pool name has small letters, digits and -'),
@@ -151,6 +153,9 @@ export const writeStackFile = (home: string, info: StackInfo): void => writeJson
 /** Undefined when no stack of this home was ever configured. */
 export const readConfig = (home: string): StackConfig | undefined => readJson(configFile(home), configSchema);
 
+/** What makes this home one of several control machines; undefined for the stack of one machine. */
+export const sharedStack = (home: string): SharedStack | undefined => readConfig(home)?.servers?.shared;
+
 /** Throws `InvalidInput` for an invalid pool: a bad name, no roles, or a name that is used twice. */
 export function writeConfig(home: string, config: StackConfig): void {
   const parsed = configSchema.safeParse(config);
@@ -161,6 +166,7 @@ export function writeConfig(home: string, config: StackConfig): void {
     throw new InvalidInputError(`two worker pools have the name ${twice}`, { hint: 'give each pool its own name' });
   makeStackFolder(home);
   writeJson(configFile(home), parsed.data);
+  noteStoreOfStack(home, parsed.data.servers?.shared?.store);
 }
 
 export const readEndpoints = (home: string): KeptEndpoints | undefined =>

@@ -18,6 +18,7 @@ import { controlChild } from './children/control.ts';
 import { natsChild } from './children/nats.ts';
 import { temporalChild } from './children/temporal.ts';
 import { workerChild } from './children/worker.ts';
+import { derivedKey } from './derived-key.ts';
 import { instanceName } from './identity.ts';
 import { certificateFor } from './listen.ts';
 import { currentSecrets, newNatsSecrets } from './nats-secrets.ts';
@@ -242,8 +243,11 @@ export class Supervisor {
 
   #publish(): void {
     if (!this.#started || !this.hasFolder) return;
-    const { temporalPort, nats, tls, payloadKey } = this.#endpoints;
+    const { temporalPort, nats, tls } = this.#endpoints;
     const { servers } = this.#config;
+    const payloadKey = servers?.shared
+      ? derivedKey(servers.shared.key, 'payloads for Temporal', 32).toString('base64')
+      : this.#endpoints.payloadKey;
     const info: StackInfo = {
       ...ownIdentity(),
       startedAt: this.#startedAt,

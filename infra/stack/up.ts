@@ -106,10 +106,10 @@ export function requireSetUp(home: string): void {
 }
 
 /**
- * The servers of a stack are chosen when it starts. Throws InvalidInputError when stack.yaml has changed since, and RetryableError when
+ * The servers of a stack are chosen when it starts, and its name with them. Throws InvalidInputError when stack.yaml has changed since, and RetryableError when
  * a server that it names does not serve.
  */
-async function chooseServers(home: string): Promise<void> {
+export async function chooseServers(home: string): Promise<void> {
   const [wanted, before] = [readServers(home), readConfig(home)];
   const isOther = !isDeepStrictEqual(wanted, before?.servers);
   const running = readStack(home);

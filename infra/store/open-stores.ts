@@ -14,7 +14,7 @@ import { isInUse } from './places.ts';
  * Throws UnfitError when this process cannot use the store (no credentials, no permission, no such bucket),
  * RetryableError when the store does not answer.
  */
-export function storesByUrl(isKnown: (url: string) => boolean): (url: string) => Promise<Store> {
+export function storesByUrl(isKnown: (url: string) => boolean | Promise<boolean>): (url: string) => Promise<Store> {
   const stores = new Map<string, Promise<Store>>();
   return (url) => {
     let store = stores.get(url);
@@ -32,8 +32,8 @@ export function storesByUrl(isKnown: (url: string) => boolean): (url: string) =>
  */
 export const checkedByMainThread = (): boolean => true;
 
-async function openKnown(url: string, isKnown: (url: string) => boolean): Promise<Store> {
-  if (!isKnown(url))
+async function openKnown(url: string, isKnown: Parameters<typeof storesByUrl>[0]): Promise<Store> {
+  if (!(await isKnown(url)))
     throw new TerminalError(
       'UnknownStore',
       `expected a store of this stack, got ${url}, which the stack does not know`,

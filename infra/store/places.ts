@@ -1,15 +1,31 @@
-/** The stores that this machine uses: the default one under PETREL_HOME, and others in which runs were started. */
-import { existsSync } from 'node:fs';
+/** The stores that this machine uses: the default one, and others in which runs were started. */
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { z } from 'zod';
 import { readHomeJson, writeHomeJson } from '../home-json.ts';
 import { holdsWork } from './folder-root.ts';
+import { storeUrl } from './open.ts';
 
-/** Folder of the store that a recipe with `store: null` uses. */
+/** The store that a recipe with `store: null` uses: a folder under PETREL_HOME, or stack.yaml's store. */
 export function defaultStore(home: string): string {
-  return join(home, 'store');
+  return storeOfStack(home) ?? ownStore(home);
 }
+
+const noted = z.object({ store: z.string() });
+const noteFile = (home: string): string => join(home, 'stack-store.json');
+
+/** The store that several control machines of the stack have in common; undefined for the stack of one machine. */
+const storeOfStack = (home: string): string | undefined => noted.safeParse(readHomeJson(noteFile(home))).data?.store;
+
+/** Called when the stack is configured. undefined: the stack of one machine. */
+export function noteStoreOfStack(home: string, url: string | undefined): void {
+  if (url === storeOfStack(home)) return;
+  if (url === undefined) rmSync(noteFile(home), { force: true });
+  else writeHomeJson(noteFile(home), { store: url });
+}
+
+const ownStore = (home: string): string => join(home, 'store');
 
 /** A store that may hold runs of this machine. */
 export interface KnownStore {
@@ -20,8 +36,18 @@ export interface KnownStore {
 
 /** The default store first, then the others in the order of their first use. */
 export function knownStores(home: string): KnownStore[] {
-  const own = pathToFileURL(defaultStore(home)).href;
-  return [own, ...remembered(home).filter((url) => url !== own)].map((url) => ({ url, there: isThere(url) }));
+  const shared = storeOfStack(home);
+  const own = pathToFileURL(ownStore(home)).href;
+  const first = shared === undefined ? [own] : [shared, ...(isThere(own) ? [own] : [])];
+  return [...new Set([...first, ...remembered(home)])].map((url) => ({ url, there: isThere(url) }));
+}
+
+/** The known stores that every control machine of the stack reaches: without the folders of one of several machines. */
+export function storesOfStack(home: string): KnownStore[] {
+  const shared = storeOfStack(home);
+  return knownStores(home).filter(
+    ({ url }) => shared === undefined || isPaidByRequest(url) === isPaidByRequest(shared),
+  );
 }
 
 /**
@@ -32,7 +58,7 @@ export function rememberStore(home: string, url: string): void {
   const file = listFile(home);
   for (let attempt = 0; attempt < 5; attempt++) {
     const known = remembered(home);
-    if (known.includes(url) || url === pathToFileURL(defaultStore(home)).href) return;
+    if (known.includes(url) || url === storeUrl(defaultStore(home))) return;
     writeHomeJson(file, { format: 1, stores: [...known, url] });
   }
 }

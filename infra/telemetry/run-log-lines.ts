@@ -56,16 +56,21 @@ export class LogCollector {
   /** Bytes of all kept lines, including those of chunks that are being written. */
   #bytes = 0;
 
-  /** `instance`: of this machine. */
+  /**
+   * `instance`: of this machine. `queue`: the stack has several control processes, which all name this, and each line goes to
+   * one of them.
+   */
   constructor(
     nc: Pick<NatsConnection, 'subscribe'>,
-    { writer, instance }: { readonly writer: string; readonly instance: string },
+    { writer, instance, queue }: { readonly writer: string; readonly instance: string; readonly queue?: string },
     storeOf: (runId: string) => Store | undefined,
   ) {
     this.#writer = writer;
-    this.#instance = instance;
+    // With several machines each is named, because the readers of the line are on any of them.
+    this.#instance = queue === undefined ? instance : '';
     this.#storeOf = storeOf;
     this.#subscription = nc.subscribe(logsOf('*'), {
+      ...(queue !== undefined && { queue }),
       callback: (error, message) => {
         if (error === null) this.#take(message);
       },

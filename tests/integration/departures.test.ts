@@ -205,3 +205,18 @@ it('machines with equal names do not disturb each other: one ends, and the other
   one.finish();
   expect((await Promise.all(answers)).map(({ output }) => output.scores)).toEqual(['i-7', 'i-7']);
 });
+
+it('on a server of others, whose processes have one credential, it is noticed by that, and nobody else can say it', async () => {
+  const { credential } = server.nats;
+  if (typeof credential !== 'object') throw new Error('the server has no credential');
+  const gone: string[] = [];
+  new Departures(system, ({ instance }) => gone.push(instance), credential.jwt);
+  await system.flush();
+  const connectAs = async (instance: string, target: typeof server.nats) =>
+    connectNats({ nats: target }, identityText({ instance, worker: 'w1', incarnation: String(++processes) }));
+  const stranger = await connectAs('pretended', (await server.asWorker({ instance: 'lab' }, ['reward'])).nats);
+  const own = await connectAs('own', server.nats);
+  await Promise.all([stranger.close(), own.close()]);
+  await until(() => gone.includes('own'));
+  expect(gone).toEqual(['own']);
+});

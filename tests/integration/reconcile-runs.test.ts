@@ -1,7 +1,7 @@
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { drivenRuns, noteDrivenRun } from '../../infra/stack/driven-runs.ts';
+import { drivenRuns } from '../../infra/stack/driven-runs.ts';
 import { stackFolder } from '../../infra/stack/state.ts';
 import { runWords } from '../cli.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
@@ -30,7 +30,7 @@ describe('a run whose command ended before it started the workflow', () => {
     const [run, held] = [await loop.create(), await loop.create()];
     expect((await runWords(loop.home, ['pause', held.runId])).out).toContain('is paused');
     const asked = (await held.log.status())?.n ?? 0;
-    for (const { runId } of [run, held]) noteDrivenRun(loop.home, { runId, store: loop.store.url, kind: 'rl' });
+    for (const { runId } of [run, held]) await drivenRuns(loop.home).note({ runId, store: loop.store.url, kind: 'rl' });
     await loop.reaches(run, 'completed');
     await loop.until(held, 'its first term and a pause after it', async () => {
       const status = await held.log.status();
@@ -66,6 +66,6 @@ describe('when the Temporal server loses its database (seed 42)', () => {
     expect(await loop.states(running)).toEqual(wanted);
     expect(await loop.states(paused)).toEqual(wanted);
     // Ended runs are no longer registered.
-    await loop.until(running, 'no driven run', async () => drivenRuns(loop.home).length === 0);
+    await loop.until(running, 'no driven run', async () => (await drivenRuns(loop.home).all()).length === 0);
   });
 });

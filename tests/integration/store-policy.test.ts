@@ -17,6 +17,7 @@ import { controllerPolicy } from '../../core/fleet/controller-policy.ts';
 import { storePolicy } from '../../core/fleet/store-policy.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
+import { poll } from '../../infra/poll.ts';
 import { freePorts } from '../../infra/ports.ts';
 import { ensureStack, stackName } from '../../infra/stack/index.ts';
 import { needRecord } from '../../infra/store/records.ts';
@@ -31,6 +32,7 @@ import type { S3Server } from '../s3-servers.ts';
 const missing = versityMissing();
 const prefix = 'team/runs/';
 const worker = { access: 'sampler', secret: 'sampler-secret' };
+const reader = { access: 'reader', secret: 'reader-secret' };
 
 describe.skipIf(missing !== undefined)(
   `a worker with the credential of petrel fleet policy${missing === undefined ? '' : ` (skipped: ${missing})`}`,
@@ -45,9 +47,13 @@ describe.skipIf(missing !== undefined)(
       server = await startVersity(folder);
       loop = new LoopUnderTest(server.use(prefix.replace(/\/$/, '')));
       addVersityUser(server, worker.access, worker.secret);
+      addVersityUser(server, reader.access, reader.secret);
+      const ofReader = storePolicy({ bucket: testBucket, prefix, principal: reader.access });
+      const reads = ofReader.Statement.filter(({ Sid }) => Sid === 'List' || Sid === 'Read');
       const policy = storePolicy({ bucket: testBucket, prefix, principal: worker.access });
+      const both = { ...policy, Statement: [...policy.Statement, ...reads] };
       const { client: owner } = await server.connect();
-      await owner.send(new PutBucketPolicyCommand({ Bucket: testBucket, Policy: JSON.stringify(policy) }));
+      await owner.send(new PutBucketPolicyCommand({ Bucket: testBucket, Policy: JSON.stringify(both) }));
       owner.destroy();
       const [port] = (await freePorts(1)) as [number];
       const trainer = [{ name: 'train', count: 1, roles: ['trainer' as const], threads: 1 }];
@@ -89,6 +95,35 @@ describe.skipIf(missing !== undefined)(
         if (record.stage === 'rollout' || record.stage === 'reward') writers.add(record.writer.process);
       }
       expect([...writers]).toEqual([expect.stringMatching(/^lab-[0-9a-f]{12}\/w1$/)]);
+    });
+
+    it('has a machine leave that may only read, with the reason in petrel status and before it takes a job', async () => {
+      const home = join(folder, 'reader');
+      mkdirSync(home);
+      const program = join(home, 'join-lab.mjs');
+      await runWords(loop.home, [
+        'fleet',
+        'token',
+        '--pool',
+        'readers',
+        '--store',
+        loop.store.url,
+        '--program',
+        program,
+      ]);
+      const env = { ...server.env, AWS_ACCESS_KEY_ID: reader.access, AWS_SECRET_ACCESS_KEY: reader.secret };
+      const machine = startMachine({ home, words: [program, '--threads', '1'], env });
+      try {
+        expect(await machine.ended, machine.said()).not.toBe(0);
+      } finally {
+        await machine.kill();
+      }
+      const why = 'expected a store in which this machine may create results';
+      expect(machine.said()).toContain(why);
+      expect(machine.said()).toContain(`petrel fleet policy --store ${loop.store.url}`);
+      expect(machine.said()).not.toContain('joined');
+      const told = async () => (await runWords(loop.home, ['status', '--json'])).out.includes(why);
+      expect(await poll(told, { everyMs: 100, timeoutMs: 30_000 })).toBe(true);
     });
 
     it.each<readonly [string, () => string]>([

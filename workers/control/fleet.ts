@@ -115,7 +115,10 @@ export class ControlFleet {
       },
       say: (text) => {
         log(`fleet: ${text}`);
-        for (const { runId } of drivenRuns(home)) say(runId, `fleet: ${text}`);
+        void drivenRuns(home)
+          .all()
+          .then((runs) => runs.forEach(({ runId }) => say(runId, `fleet: ${text}`)))
+          .catch((error: unknown) => log(`the runs of this stack: ${errorToJson(error).message}`));
       },
     };
   }
@@ -157,7 +160,8 @@ export class ControlFleet {
   }
 
   async #observeRuns(store: Store): Promise<ObservedRun[]> {
-    const runs = drivenRuns(this.#place.home).filter((run) => run.store === store.url && samplesResponses(run.kind));
+    const driven = await drivenRuns(this.#place.home).all();
+    const runs = driven.filter((run) => run.store === store.url && samplesResponses(run.kind));
     const seen = await Promise.all(runs.map(({ runId }) => this.#observe(store, runId)));
     const found = seen.flatMap((one) => one ?? []);
     if (found.every(({ budgetUsd }) => budgetUsd === null)) return found;

@@ -26,9 +26,9 @@ import { openJoinOffice } from '../../infra/nats/join-office.ts';
 import { ec2Provider } from '../../infra/fleet/ec2/provider.ts';
 import { UsageBook } from '../../infra/fleet/usage-book.ts';
 import { fleetStore } from '../../infra/stack/fleet-notes.ts';
-import { readEndpoints } from '../../infra/stack/state.ts';
-import { drivesRun, noteDrivenRun, servesStore } from '../../infra/stack/driven-runs.ts';
-import { instanceName, stackName } from '../../infra/stack/identity.ts';
+import { readEndpoints, sharedStack } from '../../infra/stack/state.ts';
+import { drivenRuns, servesStore } from '../../infra/stack/driven-runs.ts';
+import { instanceName, stackIdentity, stackName } from '../../infra/stack/identity.ts';
 import { announceReady, keepStack, LeftMachines, stackFromEnv } from '../../infra/stack/index.ts';
 import { noteJoined } from '../../infra/stack/fleet-register.ts';
 import { keepInputs } from '../../infra/retention/inputs.ts';
@@ -105,15 +105,19 @@ const { events: workerEvents, counts: eventCounts } = await watchWorkers({
   log,
 });
 if (system !== undefined)
-  new Departures(system, (gone) => {
-    dispatcher.lost(gone);
-    workerEvents.lost(gone, Date.now());
-    fleet.lost(gone.instance);
-  });
+  new Departures(
+    system,
+    (gone) => {
+      dispatcher.lost(gone);
+      workerEvents.lost(gone, Date.now());
+      fleet.lost(gone.instance);
+    },
+    stack.nats.ofOthers ? stack.nats.credential?.jwt : undefined,
+  );
 new PermitOffice(nc, { file: join(petrelHome(), 'stack', 'permits.json'), log }).open();
 /** A new store has no runs yet, so it is opened otherwise than for a job. */
 async function openServed(url: string): Promise<Store> {
-  if (servesStore(petrelHome(), url)) return openExistingStore(url);
+  if (await servesStore(petrelHome(), url)) return openExistingStore(url);
   throw new InvalidInputError(`expected a store of this stack, got ${url}, which the stack does not know`, {
     hint: 'petrel fleet token --store STORE makes it known',
   });
@@ -179,7 +183,7 @@ const ports: ActivityPorts = {
   process: name,
   stack: stackName(petrelHome()),
   openStore: storesByUrl((url) => servesStore(petrelHome(), url)),
-  drivesRun: (run) => drivesRun(petrelHome(), run),
+  drivesRun: (run) => drivenRuns(petrelHome()).drives(run),
   findHole,
   batchToAdopt,
   openNextTerm,
@@ -219,7 +223,7 @@ const ports: ActivityPorts = {
     claimRun,
     writeRun,
     startRun: async (carry, kind) => {
-      noteDrivenRun(petrelHome(), { ...carry, kind });
+      await drivenRuns(petrelHome()).note({ ...carry, kind });
       const { recipe } = await new RunLog(await ports.openStore(carry.store), carry.runId).revision();
       noteMetricsFile(petrelHome(), carry, parseRecipe(recipe), join(petrelHome(), 'metrics'));
       await startRunWorkflow(client, carry, kind);
@@ -245,12 +249,30 @@ void failOrphanedActivities(client, petrelHome(), (line) => console.log(line)).c
   console.log(`could not look for activities of the last control process: ${errorToJson(error).message}`),
 );
 
-const logs = new LogCollector(nc, { writer: String(process.pid), instance }, (runId) => runStores.get(runId));
+/** Another control process of the stack may have opened the log of a run whose lines come here. */
+async function findRunStore(runId: string): Promise<void> {
+  const run = (await drivenRuns(petrelHome()).all()).find((one) => one.runId === runId);
+  if (run !== undefined) runStores.set(runId, await ports.openStore(run.store));
+}
+
+const shared = sharedStack(petrelHome()) !== undefined;
+const collector = {
+  writer: `${instance}-${process.pid}`,
+  instance,
+  ...(shared && { queue: `logs-${stackIdentity(petrelHome()).id}` }),
+};
+const logs = new LogCollector(nc, collector, (runId) => {
+  const store = runStores.get(runId);
+  // Its lines are kept until the next flush.
+  if (store === undefined && shared)
+    void findRunStore(runId).catch((error: unknown) => log(errorToJson(error).message));
+  return store;
+});
 const worker = await Worker.create({
   connection: await connectTemporalWorker(stack),
   namespace: stack.temporal.namespace ?? 'default',
   dataConverter: dataConverterOf(stack.temporal),
-  identity: temporalIdentity(),
+  identity: temporalIdentity(instance),
   taskQueue,
   workflowBundle: { code: await readFile(builtFile('workflow-bundle.js'), 'utf8') },
   activities: mapActivityErrors(createActivities(ports)),

@@ -2,21 +2,21 @@
  * Activities that a dead control process was executing. Temporal would notice only when their heartbeats stop. So the
  * next control process fails them at once, and Temporal retries them.
  */
-import { hostname } from 'node:os';
 import { ActivityNotFoundError } from '@temporalio/client';
 import type { Client } from '@temporalio/client';
 import { ApplicationFailure } from '@temporalio/common';
 import { errorToJson } from '../../core/errors.ts';
 import { drivenRuns } from '../../infra/stack/driven-runs.ts';
+import { instanceName } from '../../infra/stack/identity.ts';
 import { isAlive, ownIdentity } from '../../infra/stack/process.ts';
 
-/** A process by pid and start time, and its machine: `4711.882347@host`. */
+/** A process by pid and start time, and the instance of its machine: `4711.882347@laptop-3f9a2c`. */
 const pattern = /^(\d+)\.(\d+)@(.*)$/;
 
 /** The identity under which this process polls the Temporal server. */
-export function temporalIdentity(): string {
+export function temporalIdentity(instance: string): string {
   const { pid, startTime } = ownIdentity();
-  return `${pid}.${startTime}@${hostname()}`;
+  return `${pid}.${startTime}@${instance}`;
 }
 
 /**
@@ -25,21 +25,23 @@ export function temporalIdentity(): string {
  */
 export async function failOrphanedActivities(client: Client, home: string, log: (line: string) => void): Promise<void> {
   await Promise.all(
-    drivenRuns(home).map(({ runId }) =>
-      failOrphansOf(client, runId).catch((error: unknown) =>
+    (await drivenRuns(home).all()).map(({ runId }) =>
+      failOrphansOf(client, runId, instanceName(home)).catch((error: unknown) =>
         log(`${runId}: could not fail the activities of the last control process: ${errorToJson(error).message}`),
       ),
     ),
   );
 }
 
-async function failOrphansOf(client: Client, runId: string): Promise<void> {
+async function failOrphansOf(client: Client, runId: string, instance: string): Promise<void> {
   const execution = { workflowId: runId };
   const { namespace } = client.options;
   // Without this, the next workflow task would wait for a while in the dead process's own (sticky) task queue.
   await client.workflowService.resetStickyTaskQueue({ namespace, execution });
   const { pendingActivities } = await client.workflowService.describeWorkflowExecution({ namespace, execution });
-  const orphans = (pendingActivities ?? []).filter(({ lastWorkerIdentity }) => isDead(lastWorkerIdentity ?? ''));
+  const orphans = (pendingActivities ?? []).filter(({ lastWorkerIdentity }) =>
+    isDead(lastWorkerIdentity ?? '', instance),
+  );
   const failure = ApplicationFailure.create({
     message: 'the control process that waited for it is gone',
     type: 'PreemptedError',
@@ -57,9 +59,9 @@ function unlessRetriedAlready(error: unknown): void {
   if (!(error instanceof ActivityNotFoundError)) throw error;
 }
 
-function isDead(identity: string): boolean {
-  const [, pid, startTime, host] = pattern.exec(identity) ?? [];
+function isDead(identity: string, instance: string): boolean {
+  const [, pid, startTime, machine] = pattern.exec(identity) ?? [];
   return (
-    pid !== undefined && startTime !== undefined && host === hostname() && !isAlive({ pid: Number(pid), startTime })
+    pid !== undefined && startTime !== undefined && machine === instance && !isAlive({ pid: Number(pid), startTime })
   );
 }

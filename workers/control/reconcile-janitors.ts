@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { errorToJson } from '../../core/errors.ts';
 import { digestOf } from '../../infra/store/digest.ts';
-import { isInUse, isPaidByRequest, knownStores } from '../../infra/store/places.ts';
+import { isInUse, isPaidByRequest, storesOfStack } from '../../infra/store/places.ts';
 import { ensureSchedule, removeSchedule } from '../../infra/temporal/schedules.ts';
 
 /** Interval of a janitor's passes. A later pass removes what one pass has marked, after the grace period. */
@@ -36,7 +36,7 @@ export async function reconcileJanitors(ports: ReconcileJanitorsPorts, signal: A
 }
 
 async function reconcileAll({ home, client, log }: ReconcileJanitorsPorts): Promise<void> {
-  for (const { url } of knownStores(home)) {
+  for (const { url } of storesOfStack(home)) {
     await (isInUse(url) ? ensureJanitor(client, url) : removeSchedule(client, janitorId(url))).catch((error: unknown) =>
       log(`the janitor of ${url}: ${errorToJson(error).message}`),
     );

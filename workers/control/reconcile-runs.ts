@@ -13,10 +13,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { errorToJson } from '../../core/errors.ts';
 import type { Store } from '../../core/ports/store.ts';
-import { drivenRuns, forgetDrivenRun } from '../../infra/stack/driven-runs.ts';
-import type { DrivenRun } from '../../infra/stack/driven-runs.ts';
-import { isAlive } from '../../infra/stack/process.ts';
-import { isPaidByRequest } from '../../infra/store/places.ts';
+import { drivenRuns } from '../../infra/stack/driven-runs.ts';
+import type { NotedRun } from '../../infra/stack/driven-run.ts';
+import { nameTaken } from '../../infra/stack/names.ts';
+import { isPaidByRequest, rememberStore } from '../../infra/store/places.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import {
   endRunWorkflow,
@@ -33,6 +33,8 @@ import { Reminders } from './reminders.ts';
 const everyMs = 1_000;
 /** In a store that charges for requests, the desired state is read in one of this many rounds. */
 const paidRounds = 12;
+/** How often it is checked that no other stack has taken this one's name. */
+const nameRounds = { free: 5, paid: 60 };
 
 export interface ReconcileRunsPorts {
   readonly home: string;
@@ -65,6 +67,8 @@ class RunReconciler {
   readonly #reminders = new Reminders();
   /** Last error of each run, so that the same error is not logged every second. */
   readonly #errors = new Map<string, string>();
+  /** Stores in which another stack has this one's name, with a sentence that says which. */
+  readonly #lostNames = new Map<string, string>();
 
   constructor(ports: ReconcileRunsPorts) {
     this.#ports = ports;
@@ -72,20 +76,38 @@ class RunReconciler {
 
   /** Never rejects: when the list of runs cannot be read, the next round tries again. */
   async reconcileAll(round: number): Promise<void> {
-    let runs: readonly DrivenRun[];
+    let runs: readonly NotedRun[];
     try {
-      runs = drivenRuns(this.#ports.home);
+      runs = await drivenRuns(this.#ports.home).all();
       this.#errors.delete(listed);
     } catch (error) {
       return this.#logOnce(listed, `the runs of this stack: ${errorToJson(error).message}`);
     }
+    await Promise.all([...new Set(runs.map(({ store }) => store))].map((store) => this.#checkName(store, round)));
     await Promise.all(runs.map((run) => this.reconcile(run, round)));
   }
 
+  async #checkName(url: string, round: number): Promise<void> {
+    // A name that was lost is looked at in each round: its user may take it back and resume a run at once.
+    const isDue = round % nameRounds[isPaidByRequest(url) ? 'paid' : 'free'] === 0;
+    if (!isDue && !this.#lostNames.has(url)) return;
+    try {
+      // A run that was started on another machine of the stack: commands here find it.
+      rememberStore(this.#ports.home, url);
+      const taken = await nameTaken(this.#ports.home, await this.#ports.openStore(url));
+      if (taken === undefined) this.#lostNames.delete(url);
+      else this.#lostNames.set(url, `${taken.machine} has taken the name ${taken.name} in ${url} at ${taken.at}`);
+    } catch (error) {
+      this.#logOnce(url, `could not check the name of this stack in ${url}: ${errorToJson(error).message}`);
+    }
+  }
+
   /** Never rejects, because one run's error must not affect the other runs. */
-  async reconcile(run: DrivenRun, round: number): Promise<void> {
+  async reconcile(run: NotedRun, round: number): Promise<void> {
     try {
       const workflow = await runningWorkflow(this.#ports.client, run.runId);
+      const lost = this.#lostNames.get(run.store);
+      if (lost !== undefined) return await this.#giveUp(run, workflow, lost);
       const doubt = workflow === undefined ? 'its workflow was lost' : this.#histories.doubt(run.runId, workflow);
       if (doubt !== undefined) await this.#replace(run, workflow, doubt);
       else if (workflow !== undefined && (!isPaidByRequest(run.store) || round % paidRounds === 0))
@@ -102,12 +124,11 @@ class RunReconciler {
   }
 
   /** Ends a stuck workflow, and starts a new one unless the run has ended. */
-  async #replace(run: DrivenRun, workflow: RunningWorkflow | undefined, doubt: string): Promise<void> {
-    const { client, home, say } = this.#ports;
+  async #replace(run: NotedRun, workflow: RunningWorkflow | undefined, doubt: string): Promise<void> {
+    const { client, say } = this.#ports;
     // A living command is about to start the workflow. This is checked before the store is read, so that everything the
     // command wrote before its death is read.
-    const isStarting = run.startedBy !== undefined && isAlive(run.startedBy);
-    if (workflow === undefined && isStarting) return;
+    if (workflow === undefined && run.isStarting) return;
     // The store is read before the old workflow ends, so that the gap between the two workflows is short.
     const standing = await this.#standing(run);
     if (workflow !== undefined) {
@@ -115,13 +136,21 @@ class RunReconciler {
       await endRunWorkflow(client, run.runId, workflow.execution, doubt);
       this.#histories.ended(run.runId);
     }
-    if (standing === 'over') return this.#forget(home, run.runId);
+    if (standing === 'over') return await this.#forget(run);
     await startRunWorkflow(client, { runId: run.runId, store: run.store }, run.kind);
     if (standing === 'started') say(run.runId, `${doubt}: restarted from the store`);
   }
 
+  /** The stack that has taken this one's name drives the run from now on, when its user resumes it. */
+  async #giveUp(run: NotedRun, workflow: RunningWorkflow | undefined, why: string): Promise<void> {
+    const { client, say } = this.#ports;
+    say(run.runId, `this stack stops driving this run: ${why}`);
+    if (workflow !== undefined) await endRunWorkflow(client, run.runId, workflow.execution, why);
+    await this.#forget(run);
+  }
+
   /** Signals the desired state when the workflow does not know it. */
-  async #remind(run: DrivenRun, { execution }: RunningWorkflow): Promise<void> {
+  async #remind(run: NotedRun, { execution }: RunningWorkflow): Promise<void> {
     const { client, openStore } = this.#ports;
     const status = await new RunLog(await openStore(run.store), run.runId).status();
     if (status === undefined || !this.#reminders.isDue(run.runId, execution, status)) return;
@@ -130,17 +159,17 @@ class RunReconciler {
     this.#reminders.done(run.runId, execution, status);
   }
 
-  #forget(home: string, runId: string): void {
-    this.#histories.forget(runId);
-    this.#reminders.forget(runId);
-    forgetDrivenRun(home, runId);
+  async #forget(run: NotedRun): Promise<void> {
+    this.#histories.forget(run.runId);
+    this.#reminders.forget(run.runId);
+    await drivenRuns(this.#ports.home).forget(run);
   }
 
   /**
    * `over`: the run has ended, was removed, or belongs to another stack. `new`: it has no term yet, so its command is
    * starting it, or died before it could.
    */
-  async #standing({ runId, store }: DrivenRun): Promise<'over' | 'new' | 'started'> {
+  async #standing({ runId, store }: NotedRun): Promise<'over' | 'new' | 'started'> {
     const log = new RunLog(await this.#ports.openStore(store), runId);
     const status = await log.status();
     if (status === undefined) await log.ensureThere();

@@ -4,7 +4,7 @@ import { errorToJson } from '../../core/errors.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { reconcileSchedule } from '../../infra/schedules/reconcile.ts';
 import type { ReconcilePorts } from '../../infra/schedules/reconcile.ts';
-import { isInUse, isPaidByRequest, knownStores } from '../../infra/store/places.ts';
+import { isInUse, isPaidByRequest, storesOfStack } from '../../infra/store/places.ts';
 import { listScheduleNames } from '../../infra/store/schedule-log.ts';
 import type { ScheduleLog } from '../../infra/store/schedule-log.ts';
 
@@ -34,7 +34,7 @@ export async function reconcileSchedules(ports: ReconcileSchedulesPorts, signal:
 }
 
 async function reconcileAll(ports: ReconcileSchedulesPorts, round: number): Promise<void> {
-  for (const { url } of knownStores(ports.home)) {
+  for (const { url } of storesOfStack(ports.home)) {
     if (isInUse(url) && (round % paidRounds === 0 || !isPaidByRequest(url)))
       await reconcileStore(url, ports).catch((error: unknown) =>
         ports.log(`could not compare the schedules of ${url} with Temporal: ${errorToJson(error).message}`),

@@ -48,9 +48,10 @@ function tell({ home, instance, say, log }: WorkerWatchPorts, counts: EventCount
   counts.add(event.type);
   const text = eventText(event, instance);
   log(text);
-  try {
-    for (const { runId } of drivenRuns(home)) say(runId)(event.type === 'lost' ? 'warn' : 'info', text, event);
-  } catch (error) {
-    log(`the runs could not be told: ${errorToJson(error).message}`);
-  }
+  void drivenRuns(home)
+    .all()
+    .then((runs) => {
+      for (const { runId } of runs) say(runId)(event.type === 'lost' ? 'warn' : 'info', text, event);
+    })
+    .catch((error: unknown) => log(`the runs could not be told: ${errorToJson(error).message}`));
 }
