@@ -108,6 +108,8 @@ export interface WorkerPorts {
   readonly renew: () => void;
   /** Absent: a thread of this process (EngineClient). */
   readonly engine?: Engine;
+  /** Absent: one that calls scorers. */
+  readonly rewardRole?: RewardRole;
   /** Build ids of this process's code and of the stack; absent where there is no stack. */
   readonly build?: { readonly own: string; readonly ofStack: () => string };
 }
@@ -156,11 +158,13 @@ export class Worker {
     this.#identity = ports.identity;
     this.#name = shownName(this.#identity, ports.stackInstance);
     this.#stores = storesByUrl(ports.isKnownStore);
-    this.#reward = new RewardRole(
-      join(ports.home, 'cache'),
-      (runId, limits) => new PermitHolder(ports.nc, { runId, from: ports.identity }, limits),
-      () => this.#beacon.tell(),
-    );
+    this.#reward =
+      ports.rewardRole ??
+      new RewardRole(
+        join(ports.home, 'cache'),
+        (runId, limits) => new PermitHolder(ports.nc, { runId, from: ports.identity }, limits),
+        () => this.#beacon.tell(),
+      );
     this.#lease = new TrainerLease(
       {
         changed: () => this.#beacon.tell(),
@@ -389,13 +393,14 @@ export class Worker {
     role: Role,
     message: JobMessage,
     progress: JobProgress,
-    { signal, secret, weights, scorer }: Claim & { readonly signal: AbortSignal },
+    { signal, secret, weights, scorer, first }: Claim & { readonly signal: AbortSignal },
   ): Promise<EngineAnswer> {
     checkJobInput(message.stage, message.input);
     const engine = this.#engine;
     if (engine === undefined) throw new Error(`this worker holds ${this.#options.roles.join(', ')}, not ${role}`);
     const say = lineWriter(this.#ports.nc, message.runId, this.#identity);
-    const journal = message.stage === 'rollout' ? await this.#journal.read(message.runId, message.jobId) : [];
+    const journal =
+      message.stage === 'rollout' && first !== true ? await this.#journal.read(message.runId, message.jobId) : [];
     const run = () =>
       engine.run(
         message,

@@ -88,7 +88,7 @@ async function makeRecording(home: string, stack: Stack): Promise<string> {
   const state = await run.follow(() => {}, AbortSignal.timeout(recordingPatienceMs));
   if (state !== 'completed') throw new Error(`the recorded run is ${state}: ${(await run.outcome()).reason?.message}`);
   await nc.close();
-  const jobs = traffic.jobs.filter(({ runId, stage }) => runId === run.id && stage !== 'reward');
+  const jobs = traffic.jobs.filter(({ runId }) => runId === run.id);
   const recording = await record(await openStore(defaultStore(home)), run.id as RunId, jobs);
   const file = join(home, 'recording.json');
   writeFileSync(file, JSON.stringify(recording));

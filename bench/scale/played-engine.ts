@@ -54,7 +54,10 @@ export function playedEngine(ports: PlayedPorts): Engine {
 }
 
 /** The recorded output, with its blobs and manifests in the run that asks. */
-async function play({ store, recording }: PlayedPorts, message: JobMessage): Promise<Record<string, unknown>> {
+export async function play(
+  { store, recording }: Pick<PlayedPorts, 'store' | 'recording'>,
+  message: JobMessage,
+): Promise<Record<string, unknown>> {
   const output = recording.outputs[jobName(message)];
   if (output === undefined) throw new Error(`no job like ${jobName(message)} was recorded`);
   const [from, to] = [recording.runId as RunId, message.runId as RunId];

@@ -11,6 +11,7 @@ import { membership } from '../../workers/membership.ts';
 import { Worker } from '../../workers/worker.ts';
 import { randomOf } from '../fleet/random.ts';
 import { playedEngine } from './played-engine.ts';
+import { PlayedReward } from './played-reward.ts';
 import type { FromPlayer, PlayerSettings, ToPlayer } from './protocol.ts';
 import { recording } from './recording.ts';
 import { slotsOfWorker } from './settings.ts';
@@ -55,6 +56,7 @@ const played = await Promise.all(
         timing: timings.local,
         home: petrelHome(),
         engine,
+        rewardRole: new PlayedReward({ store, recording: recorded }),
         die: fail,
         renew: () => fail(new Error(`${identity.worker} would start again`)),
       },

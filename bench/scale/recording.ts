@@ -16,10 +16,10 @@ export type Recording = z.infer<typeof recording>;
 
 /** The same for the same job of any run of the recipe. */
 export function jobName({ stage, at, input }: Pick<JobMessage, 'stage' | 'at' | 'input'>): string {
-  return `${stage} ${at.iteration} ${JSON.stringify(input['draws'] ?? null)}`;
+  return `${stage} ${at.iteration} ${JSON.stringify(input['draws'] ?? input['trajectories'] ?? null)}`;
 }
 
-/** `jobs`: all jobs of the run for an engine. */
+/** `jobs`: all jobs of the run. */
 export async function record(store: Store, runId: RunId, jobs: readonly JobMessage[]): Promise<Recording> {
   const outputs: Recording['outputs'] = {};
   for (const job of jobs) {

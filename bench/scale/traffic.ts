@@ -3,6 +3,7 @@ import type { NatsConnection } from '@nats-io/nats-core';
 import {
   jobMessage,
   jobStreamSubjects,
+  ownJobSubject,
   presencesSubject,
   workerGone,
   workerGoneSubject,
@@ -15,7 +16,7 @@ const acks = '$JS.ACK.>';
 const requests = '$JS.API.>';
 
 export class Traffic {
-  /** All jobs that were published, the newest last. */
+  /** All jobs that were sent, to a queue or to one worker, the newest last. */
   readonly jobs: JobMessage[] = [];
   /** When a job was published first, by run and job id. */
   readonly publishedAt = new Map<string, number>();
@@ -30,8 +31,8 @@ export class Traffic {
 
   constructor(nc: NatsConnection) {
     const now = () => performance.timeOrigin + performance.now();
-    for (const role of roles)
-      nc.subscribe(jobStreamSubjects(role), {
+    for (const subject of [...roles.map(jobStreamSubjects), ownJobSubject('*.*.*')])
+      nc.subscribe(subject, {
         callback: (error, raw) => {
           const job = error === null ? readMessage(raw, jobMessage) : undefined;
           if (job === undefined) return;

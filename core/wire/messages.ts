@@ -55,6 +55,8 @@ export const claimReply = z.discriminatedUnion('answer', [
     secret: z.string(),
     /** Of a job for an engine: where it may get the run's weights, and what it needs to ask for them (weights.ts). */
     weights: weightsHolders.optional(),
+    /** No other worker has begun it, so it has no journal. */
+    first: z.literal(true).optional(),
     /** Of a rollout job: `identityText` of the worker that scores its samples ahead. */
     scorer: z.string().optional(),
   }),

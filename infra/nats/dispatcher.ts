@@ -46,7 +46,7 @@ import { purgeJournal, readEntries } from './journal-entries.ts';
 import type { JobUse } from './job-use.ts';
 import { linkOf } from './link.ts';
 import type { Link } from './link.ts';
-import { forgetWorker } from './presence.ts';
+import { forgetWorker, listWorkers } from './presence.ts';
 import { ensureStreams } from './streams.ts';
 import { WaitSession, atRest } from './wait-session.ts';
 import type { JobResult, NoRoom, WaitOptions } from './wait-session.ts';
@@ -141,12 +141,17 @@ export class Dispatcher {
     });
     this.#link = linkOf(nc);
     this.#cancelled = new CancelledRuns(nc, `${instance}.${process}`, (runId) => this.#leave(runId));
-    this.#link.onBack(() => this.#sessions.forEach((session) => session.reconnected()));
+    this.#link.onBack(() => {
+      this.#workers.reconnected();
+      this.#sessions.forEach((session) => session.reconnected());
+    });
   }
 
   static async open(nc: NatsConnection, options: DispatcherOptions): Promise<Dispatcher> {
     await declareStreams(nc, options.timing);
-    return new Dispatcher(nc, await jetstreamManager(nc), options);
+    const dispatcher = new Dispatcher(nc, await jetstreamManager(nc), options);
+    dispatcher.#workers.seed(await listWorkers(nc));
+    return dispatcher;
   }
 
   #replaced(entry: Presence, before: Presence | undefined): void {
@@ -162,6 +167,12 @@ export class Dispatcher {
     for (const session of [...this.#sessions.values()]) session.lost(gone);
     this.#nc.publish(workerGoneSubject, JSON.stringify({ v: wireVersion, ...gone }));
     void forgetWorker(this.#nc, gone);
+  }
+
+  /** The workers that are present. Rejects with `NatsLost` without a connection, because then nobody is heard. */
+  async workers(): Promise<Presence[]> {
+    await this.#link.orLost(this.#nc.flush());
+    return this.#workers.list();
   }
 
   /** Tells the runs that a worker worked for. */

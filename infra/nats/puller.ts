@@ -53,7 +53,7 @@ export interface Refusal {
 }
 
 /** What the waiter of a job gave this process, so that it runs the job. */
-export type Claim = Pick<Extract<ClaimReply, { answer: 'go' }>, 'alone' | 'secret' | 'weights' | 'scorer'>;
+export type Claim = Pick<Extract<ClaimReply, { answer: 'go' }>, 'alone' | 'secret' | 'weights' | 'scorer' | 'first'>;
 
 /** How a job came, and what its sender is told of it. */
 type Delivery = Pick<JsMsg, 'ack' | 'ackAck' | 'nak' | 'term' | 'working'> & { readonly deliveries: number };

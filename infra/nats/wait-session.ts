@@ -134,6 +134,8 @@ export class WaitSession {
   /** Workers that did not take it when it was sent to them. */
   readonly #declined = new Set<string>();
   #silence: NodeJS.Timeout | undefined;
+  /** No worker has had the job, as far as this process knows. */
+  #isFirst = true;
   #looks = 0;
   /** The last answer of `whyUnheld`. */
   #unheldBecause: string | undefined;
@@ -200,7 +202,9 @@ export class WaitSession {
   /** Publishes the job, unless an earlier control process did and the message is still in the queue. */
   async #publishIfAbsent(): Promise<void> {
     try {
-      if ((this.#anyway || !(await this.#ports.stillQueued())) && !this.#over) {
+      const queued = !this.#anyway && (await this.#ports.stillQueued());
+      if (queued) this.#isFirst = false;
+      if (!queued && !this.#over) {
         this.#anyway = false;
         await this.#send();
       }
@@ -358,12 +362,15 @@ export class WaitSession {
     claimed(claimant);
     const weights = holdersFor && { weights: holdersFor(claimant) };
     const scorer = scorerOf?.();
+    const first = this.#isFirst && { first: true as const };
+    this.#isFirst = false;
     return {
       v: wireVersion,
       answer: 'go',
       alone,
       secret: secretOf(claimant),
       ...weights,
+      ...first,
       ...(scorer !== undefined && { scorer }),
     };
   }

@@ -2,12 +2,16 @@
 import type { NatsConnection } from '@nats-io/nats-core';
 import { anyProfile } from '../../core/records/profile-ids.ts';
 import type { Role } from '../../core/roles.ts';
+import { presenceKey } from '../../core/wire/messages.ts';
 import type { Presence, Timing } from '../../core/wire/messages.ts';
 import { identityText, placeWords, shownName } from '../../core/wire/worker-identity.ts';
 import type { WorkerIdentity, WorkerPlace } from '../../core/wire/worker-identity.ts';
 import { alsoTraining, mayTrain, scorerFor, scoringAhead, trainerFor } from './choices.ts';
 import type { Choice, TrainerJob } from './choices.ts';
 import { watchPresence } from './presence.ts';
+
+/** Longest outage after which workers are taken for present. */
+const outageMs = 60_000;
 
 const takesJobs: ReadonlySet<Presence['state']> = new Set(['ready', 'busy']);
 
@@ -41,6 +45,29 @@ export class Workers {
       if (before?.incarnation !== entry.incarnation) came(entry, before);
       for (const { runId, over } of this.#turns) if (wants(entry, runId)) over();
     });
+  }
+
+  /** Workers that were there before this process listened. */
+  seed(entries: readonly Presence[]): void {
+    for (const entry of entries) {
+      const place = placeWords(entry);
+      if (!this.#known.has(place)) this.#known.set(place, { entry, heard: Date.now() });
+    }
+  }
+
+  /** After an outage nobody could be heard: those that were there shortly before it get the time to announce themselves. */
+  reconnected(): void {
+    const now = Date.now();
+    for (const [place, { entry, heard }] of this.#known)
+      if (now - heard < outageMs) this.#known.set(place, { entry, heard: now });
+  }
+
+  /** All whose presence is current, in the order of their names. */
+  list(): Presence[] {
+    return [...this.#known.values()]
+      .filter(({ heard }) => Date.now() - heard < this.#timing.presenceMs)
+      .map(({ entry }) => entry)
+      .sort((a, b) => (presenceKey(a) < presenceKey(b) ? -1 : 1));
   }
 
   /** Where the weights that a process has are served; undefined when it does not serve them. */

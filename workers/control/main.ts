@@ -19,7 +19,6 @@ import { connectNats, connectSystem } from '../../infra/nats/connection.ts';
 import { Departures } from '../../infra/nats/departures.ts';
 import { Dispatcher, jobIdOf } from '../../infra/nats/dispatcher.ts';
 import { PermitOffice } from '../../infra/nats/permit-office.ts';
-import { listWorkers } from '../../infra/nats/presence.ts';
 import { publishBuild, readBuild } from '../../infra/fleet/builds.ts';
 import type { Build } from '../../infra/fleet/builds.ts';
 import { openJoinOffice } from '../../infra/nats/join-office.ts';
@@ -215,7 +214,7 @@ const ports: ActivityPorts = {
   putJsonBlob,
   dispatcher,
   jobIdOf,
-  listWorkers: () => listWorkers(nc),
+  listWorkers: () => dispatcher.workers(),
   schedules: {
     openScheduleLog,
     readModule: getScheduleModule,
