@@ -11,6 +11,8 @@ const withinS = {
   'cut off for good': 15,
   'two killed at once': undefined,
   'control machine': undefined,
+  /** The worker keeps its job. */
+  'one of three NATS servers': undefined,
 } as const;
 export type MachineFault = keyof typeof withinS;
 export const machineFaults = Object.keys(withinS) as readonly MachineFault[];
@@ -40,6 +42,9 @@ export interface MachinePlan {
   /** Committed iterations before it is armed. */
   readonly after: number;
 }
+
+/** The stack's NATS must be a cluster. */
+export const needsCluster = ({ fault }: MachinePlan): boolean => fault === 'one of three NATS servers';
 
 /** The faults take turns, and the places are drawn from the seed. */
 export function machinePlan(seed: number): MachinePlan {

@@ -1,26 +1,21 @@
 /** Many seeds of faults of machines, and a table of how soon the runs went on. */
 import { median } from '../../bench/clock.ts';
 import { MachineBed } from './machine-bed.ts';
+import { MachineBeds } from './machine-beds.ts';
 import { machineFaults, machinePlan, machineTitle } from './machine-plan.ts';
-import { runMachineSeed } from './machine-seed.ts';
 import type { MachineResult } from './machine-seed.ts';
 
 /** Returns the exit code. `store`: as of MachineBed. After a failed seed, the next one gets a new stack. */
 export async function playMachines(from: number, count: number, store?: string): Promise<number> {
   const results: MachineResult[] = [];
   let failed = 0;
-  let on: MachineBed | undefined;
-  const remove = async () => {
-    await on?.remove();
-    on = undefined;
-  };
+  const beds = new MachineBeds(() => new MachineBed(store));
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    process.once(signal, () => void remove().finally(() => process.exit(130)));
+    process.once(signal, () => void beds.remove().finally(() => process.exit(130)));
   for (let seed = from; seed < from + count; seed++) {
     const plan = machinePlan(seed);
     try {
-      on ??= new MachineBed(store);
-      const result = await runMachineSeed(on, plan);
+      const result = await beds.play(plan);
       results.push(result);
       const { seconds, elsewhereAfterS, decidedAfterS } = result;
       const times = [elsewhereAfterS, decidedAfterS].map((s) => s?.toFixed(2) ?? '–').join(', ');
@@ -28,10 +23,9 @@ export async function playMachines(from: number, count: number, store?: string):
     } catch (error) {
       failed++;
       console.log(`FAILED  ${error instanceof Error ? error.message : String(error)}`);
-      await remove();
     }
   }
-  await remove();
+  await beds.remove();
   console.log(`\n${table(results)}\n\n${results.length} passed, ${failed} failed`);
   return failed === 0 ? 0 : 1;
 }

@@ -5,8 +5,9 @@ import type { ArmedFault } from '../../infra/faults/index.ts';
 import type { Standing } from '../inject.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { difference } from './bed.ts';
-import type { Essence } from './bed.ts';
+import type { Bed, Essence } from './bed.ts';
 import { end } from './machine-bed.ts';
+import type { ClusterBed } from './cluster-bed.ts';
 import type { Machine, MachineBed } from './machine-bed.ts';
 import { boundS, machineTitle } from './machine-plan.ts';
 import type { MachinePlan } from './machine-plan.ts';
@@ -20,14 +21,19 @@ export interface MachineResult {
   readonly seconds: number;
 }
 
-interface Loss {
-  readonly on: MachineBed;
-  readonly plan: MachinePlan;
+/** A process of a worker that stands at the plan's point, and the job that it has. */
+interface Stand {
+  readonly on: { readonly bed: Bed };
   readonly run: StartedRun;
-  /** The machine that stands at the plan's point, its process that stands there, and the job that it has. */
-  readonly machine: Machine;
   readonly standing: Standing;
   readonly jobId: string;
+}
+
+interface Loss extends Stand {
+  readonly on: MachineBed;
+  readonly plan: MachinePlan;
+  /** The machine of the process. */
+  readonly machine: Machine;
 }
 
 const patienceMs = 120_000;
@@ -40,6 +46,36 @@ const patience = () => AbortSignal.timeout(patienceMs);
 export async function runMachineSeed(on: MachineBed, plan: MachinePlan, slack = 1): Promise<MachineResult> {
   try {
     return await disturb(on, plan, slack);
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error);
+    throw new Error(`${machineTitle(plan)}: ${text}`, { cause: error });
+  } finally {
+    on.bed.injector.disarmAll();
+  }
+}
+
+/** As `runMachineSeed`: a server of the stack's NATS is killed, another one each seed, and comes back after the run. */
+export async function runClusterSeed(on: ClusterBed, plan: MachinePlan): Promise<MachineResult> {
+  try {
+    await on.up();
+    const { loop } = on.bed;
+    const expected = await on.bed.reference('grpo');
+    const startedAt = performance.now();
+    const run = await loop.start(on.bed.recipe('grpo'));
+    await loop.passes(run, plan.after);
+    const stand = await standAt(on, plan, run);
+    const { servers } = on.cluster;
+    const server = servers[plan.seed % servers.length];
+    const at = Date.now();
+    await server?.kill();
+    const decided = visit(stand, 'decided', { point: 'decide.after', facts: {} });
+    thaw(stand);
+    const decidedAfterS = secondsFrom(at, await decided());
+    await loop.reaches(run, 'completed');
+    const seconds = (performance.now() - startedAt) / 1000;
+    await server?.restart();
+    await isAsUndisturbed(on, run, expected);
+    return { plan, decidedAfterS, seconds };
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     throw new Error(`${machineTitle(plan)}: ${text}`, { cause: error });
@@ -68,7 +104,7 @@ async function disturb(on: MachineBed, plan: MachinePlan, slack: number): Promis
   return { plan, ...took, seconds };
 }
 
-async function isAsUndisturbed({ bed }: MachineBed, run: StartedRun, expected: Essence): Promise<void> {
+async function isAsUndisturbed({ bed }: { readonly bed: Bed }, run: StartedRun, expected: Essence): Promise<void> {
   const { faults } = await verifyLedger(bed.loop.store, run.runId, { deep: true });
   bed.loop.runs.delete(run); // need not be verified again when the bed is removed
   const unlike = difference(await bed.essence(run), expected);
@@ -84,8 +120,8 @@ async function worksAlone({ on, machine }: Loss, expected: Essence): Promise<voi
   await isAsUndisturbed(on, run, expected);
 }
 
-/** Stops the first machine that comes to the plan's point. */
-async function machineAt(on: MachineBed, plan: MachinePlan, run: StartedRun): Promise<Loss> {
+/** Stops the first process that comes to the plan's point. */
+async function standAt<On extends { readonly bed: Bed }>(on: On, plan: MachinePlan, run: StartedRun) {
   const { injector } = on.bed;
   const { stage, point } = plan.place;
   const id = `${run.runId}-machine`;
@@ -93,11 +129,16 @@ async function machineAt(on: MachineBed, plan: MachinePlan, run: StartedRun): Pr
   const standing = await injector.stands(id, patience()).catch((cause: unknown) => {
     throw new Error('did not fire', { cause });
   });
-  const machine = on.machines.find(({ name }) => name === standing.process);
   const { jobId } = standing.facts;
-  if (machine === undefined || typeof jobId !== 'string')
-    throw new Error(`expected a machine of this test with a job, got ${standing.process}`);
-  return { on, plan, run, machine, standing, jobId };
+  if (typeof jobId !== 'string') throw new Error(`expected a process with a job, got ${standing.process}`);
+  return { on, run, standing, jobId };
+}
+
+async function machineAt(on: MachineBed, plan: MachinePlan, run: StartedRun): Promise<Loss> {
+  const stand = await standAt(on, plan, run);
+  const machine = on.machines.find(({ name }) => name === stand.standing.process);
+  if (machine === undefined) throw new Error(`expected a machine of this test, got ${stand.standing.process}`);
+  return { ...stand, plan, machine };
 }
 
 type Took = Pick<MachineResult, 'elsewhereAfterS' | 'decidedAfterS'>;
@@ -125,6 +166,8 @@ async function lose(loss: Loss): Promise<Took> {
     }
     case 'control machine':
       return controlMachine(loss);
+    case 'one of three NATS servers':
+      throw new Error('this fault needs a stack whose NATS is a cluster');
   }
 }
 
@@ -139,7 +182,7 @@ async function cut(loss: Loss): Promise<void> {
   if (loss.on.cutsStore) thaw(loss);
 }
 
-function thaw({ on, standing: { identity } }: Loss): void {
+function thaw({ on, standing: { identity } }: Stand): void {
   if (identity !== undefined) on.bed.injector.thaw(identity);
 }
 
@@ -197,7 +240,7 @@ const secondsFrom = (at: number, { atMs }: Standing): number => (atMs - at) / 10
 
 /** The next visit of a point, from this call on; of the lost job unless other facts are given. */
 function visit(
-  { on: { bed }, run: { runId }, jobId }: Loss,
+  { on: { bed }, run: { runId }, jobId }: Stand,
   name: string,
   { facts = { jobId }, ...of }: Pick<ArmedFault, 'point' | 'facts'>,
 ): () => Promise<Standing> {
