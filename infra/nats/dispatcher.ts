@@ -292,7 +292,10 @@ export class Dispatcher {
 
   #sendTo<S extends Stage>(worker: WorkerIdentity, request: JobRequest<S>, jobId: string): void {
     if (roleOfStage[request.stage] === 'trainer') this.#workers.reserve(worker);
+    const facts = { stage: request.stage, jobId, iteration: request.at.iteration, runId: request.runId };
+    faultPoint('publish.before', facts);
     this.#nc.publish(ownJobSubject(identityText(worker)), JSON.stringify(messageOf(request, jobId)));
+    faultPoint('publish.after', facts);
   }
 
   /** What others must know when a worker starts a job. When such a message is lost, they only do or keep more than they need. */
