@@ -73,6 +73,8 @@ const queueFull = 'the message queue is full';
 const unpublished: ReadonlySet<string | undefined> = new Set([unreachable, queueFull]);
 /** Pause before publishing is tried again. */
 const unreachableMs = 200;
+/** How often a job is sent to the worker that has its state, while that one is present and does not confirm it. */
+const mostSends = 3;
 /** Of so many looks at a job that waits for a worker, one reads the store. */
 const readEvery = 5;
 
@@ -130,7 +132,7 @@ export class WaitSession {
   /** Publish even when an older message is still in the queue. */
   #anyway = false;
   /** The worker to which it was sent, and whether that one has it. */
-  #sent: { readonly to: WorkerIdentity; received: boolean } | undefined;
+  #sent: { readonly to: WorkerIdentity; received: boolean; readonly times: number } | undefined;
   /** Workers that did not take it when it was sent to them. */
   readonly #declined = new Set<string>();
   #silence: NodeJS.Timeout | undefined;
@@ -222,12 +224,24 @@ export class WaitSession {
   /** To the worker that has what the job needs, if there is one, else to whoever takes it from the queue. */
   async #send(): Promise<void> {
     const { choose, sendTo, publish, timing } = this.#ports;
-    const to = choose(this.#declined)?.to;
-    this.#sent = to && { to, received: false };
+    const chosen = choose(this.#declined);
     clearTimeout(this.#silence);
-    if (to === undefined) return publish();
-    this.#silence = setTimeout(() => this.#sent?.received === false && this.#decline(to), timing.claimMs);
+    if (chosen === undefined) {
+      this.#sent = undefined;
+      return publish();
+    }
+    const { to } = chosen;
+    const times = this.#sent?.to.incarnation === to.incarnation ? this.#sent.times + 1 : 1;
+    this.#sent = { to, received: false, times };
+    this.#silence = setTimeout(() => this.#unconfirmed(chosen), timing.claimMs);
     sendTo(to);
+  }
+
+  /** A worker that has the job's state may only be slow; to give the job to another one costs more than to ask again. */
+  #unconfirmed({ to, only }: Choice): void {
+    if (this.#sent?.received !== false || this.isHeld) return;
+    if (only && this.#sent.times < mostSends && this.#ports.isPresent(to)) this.#publishAnyway();
+    else this.#decline(to);
   }
 
   /** The worker did not take it: it is sent to the next one, or published. */
