@@ -58,8 +58,11 @@ const { instanceName } = await load('infra/stack/identity.js');
 const { Worker } = await load('workers/worker.js');
 const instance = instanceName(process.env.PETREL_HOME);
 const nc = await connectNats(asWorker(stackFromEnv(), instance), name);
-const own = (message) => message.subject.endsWith('.' + instance + '.' + name);
-nc.subscribe('presence.*.*.*', { callback: (_, message) => own(message) && message.json().jobs.forEach((job) => console.log(job)) });
+const publish = nc.publish.bind(nc);
+nc.publish = (subject, text, options) => {
+  if (subject.startsWith('presence.')) JSON.parse(text).jobs.forEach((job) => console.log(job));
+  return publish(subject, text, options);
+};
 const timing = { ...timings.local, stallMs: Number(stallMs) };
 const end = () => process.exit(1);
 const identity = { instance, worker: name, incarnation: name };
