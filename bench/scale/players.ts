@@ -4,6 +4,7 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Role } from '../../core/roles.ts';
 import { stackVariable } from '../../infra/stack/child-spec.ts';
@@ -12,6 +13,7 @@ import type { FromPlayer, PlayerSettings, ToPlayer } from './protocol.ts';
 
 type Started = Extract<FromPlayer, { type: 'started' }>;
 
+const startPatienceMs = 60_000;
 /** Workers of one process. */
 const workersAtMost = 50;
 
@@ -66,11 +68,17 @@ export class Players {
     return player;
   }
 
-  /** The first start of a job that fits. */
-  untilStart(fits: (started: Started) => boolean): Promise<Started> {
-    return new Promise((resolve) => {
+  /** The first start of a job that fits. Throws when there is none within a minute. */
+  async untilStart(fits: (started: Started) => boolean): Promise<Started> {
+    const late = sleep(startPatienceMs, undefined, { ref: false }).then(() => {
+      throw new Error(
+        `expected a worker to start a job within ${startPatienceMs / 1000} s, but the runs have none left`,
+      );
+    });
+    const start = new Promise<Started>((resolve) => {
       this.#onStart = (started) => fits(started) && resolve(started);
     });
+    return Promise.race([start, late]);
   }
 
   /** Messages that all workers have got so far. */

@@ -46,8 +46,8 @@ export interface JobProgress {
 
 /** The answer for a job that this worker does not run now. */
 export interface Refusal {
-  /** The reason for the waiter; undefined when another worker is about to run the job. */
-  readonly because: string | undefined;
+  /** The reason for the waiter. */
+  readonly because: string;
   /** When the server delivers the message again. */
   readonly delayMs: number;
 }
@@ -146,7 +146,7 @@ export class Puller {
     await Promise.all(this.#running);
   }
 
-  /** A job that the control process has sent to this worker alone. It needs no free slot: what it needs is here already. */
+  /** A job that the control process has sent to this worker alone. It does not wait for a free slot. */
   take(message: JobMessage): void {
     if (this.#stopped) return; // unanswered, it goes to the queue
     this.#tell(message, { v: wireVersion, type: 'received' });
@@ -239,7 +239,7 @@ export class Puller {
   }
 
   #giveBack(delivery: Delivery, message: JobMessage, { because, delayMs }: Refusal): void {
-    if (because !== undefined) this.#tell(message, { v: wireVersion, type: 'queued', because });
+    this.#tell(message, { v: wireVersion, type: 'queued', because });
     delivery.nak(delayMs);
   }
 

@@ -12,7 +12,8 @@
  *     ├── another process took the holder's name, or its connection closed: publish at once
  *     └── no sign of life for ackWaitMs ───────────┤
  *                                                  │ "done"
- *   While UNHELD and in no queue, and after "done", ▼ #check() reads the result object:
+ *                                                  ▼
+ *   After "done", and while UNHELD and in no queue, #check() reads the result object:
  *     found   → resolve all waiters               → CLOSED
  *     absent  → publish, unless the message is still in the queue
  *   From both states:

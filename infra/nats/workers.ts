@@ -64,10 +64,7 @@ export class Workers {
 
   /** All whose presence is current, in the order of their names. */
   list(): Presence[] {
-    return [...this.#known.values()]
-      .filter(({ heard }) => Date.now() - heard < this.#timing.presenceMs)
-      .map(({ entry }) => entry)
-      .sort((a, b) => (presenceKey(a) < presenceKey(b) ? -1 : 1));
+    return this.#current().sort((a, b) => (presenceKey(a) < presenceKey(b) ? -1 : 1));
   }
 
   /** Where the weights that a process has are served; undefined when it does not serve them. */
@@ -196,10 +193,13 @@ export class Workers {
     );
   }
 
+  #current(): Presence[] {
+    const since = Date.now() - this.#timing.presenceMs;
+    return [...this.#known.values()].filter(({ heard }) => heard > since).map(({ entry }) => entry);
+  }
+
   #present(role: Role): Presence[] {
-    return [...this.#known.values()]
-      .filter(({ entry, heard }) => entry.roles.includes(role) && Date.now() - heard < this.#timing.presenceMs)
-      .map(({ entry }) => entry);
+    return this.#current().filter((entry) => entry.roles.includes(role));
   }
 
   /** Is there a healthy worker with this role and profile whose name is not in the set? */

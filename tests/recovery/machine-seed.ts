@@ -1,4 +1,5 @@
 /** Runs one seed of faults of machines: a run, the loss of a machine, and the checks after it. */
+import { at } from '../../core/at.ts';
 import { verifyLedger } from '../../api/ledger/verify.ts';
 import { workerGoneSubject } from '../../core/wire/messages.ts';
 import type { ArmedFault } from '../../infra/faults/index.ts';
@@ -43,54 +44,71 @@ const patience = () => AbortSignal.timeout(patienceMs);
  * Throws an error with the seed when the run is not what an undisturbed one is, or when the lost job began elsewhere too late.
  * `slack` multiplies the bounds, for a machine with other work.
  */
-export async function runMachineSeed(on: MachineBed, plan: MachinePlan, slack = 1): Promise<MachineResult> {
-  try {
-    return await disturb(on, plan, slack);
-  } catch (error) {
-    const text = error instanceof Error ? error.message : String(error);
-    throw new Error(`${machineTitle(plan)}: ${text}`, { cause: error });
-  } finally {
-    on.bed.injector.disarmAll();
-  }
+export function runMachineSeed(on: MachineBed, plan: MachinePlan, slack = 1): Promise<MachineResult> {
+  return onRun(on, plan, (given) => disturb(on, plan, slack, given));
 }
 
 /** As `runMachineSeed`: a server of the stack's NATS is killed, another one each seed, and comes back after the run. */
-export async function runClusterSeed(on: ClusterBed, plan: MachinePlan): Promise<MachineResult> {
+export function runClusterSeed(on: ClusterBed, plan: MachinePlan): Promise<MachineResult> {
+  return onRun(on, plan, (given) => loseServer(on, plan, given));
+}
+
+interface RunToDisturb {
+  readonly run: StartedRun;
+  /** Of an undisturbed run. */
+  readonly expected: Essence;
+  readonly startedAt: number;
+}
+
+/** Disturbs a run that has come to the plan's iteration. */
+async function onRun(
+  on: MachineBed | ClusterBed,
+  plan: MachinePlan,
+  disturbed: (given: RunToDisturb) => Promise<MachineResult>,
+): Promise<MachineResult> {
+  const { loop, injector } = on.bed;
   try {
     await on.up();
-    const { loop } = on.bed;
     const expected = await on.bed.reference('grpo');
     const startedAt = performance.now();
     const run = await loop.start(on.bed.recipe('grpo'));
     await loop.passes(run, plan.after);
-    const stand = await standAt(on, plan, run);
-    const { servers } = on.cluster;
-    const server = servers[plan.seed % servers.length];
-    const at = Date.now();
-    await server?.kill();
-    const decided = visit(stand, 'decided', { point: 'decide.after', facts: {} });
-    thaw(stand);
-    const decidedAfterS = secondsFrom(at, await decided());
-    await loop.reaches(run, 'completed');
-    const seconds = (performance.now() - startedAt) / 1000;
-    await server?.restart();
-    await isAsUndisturbed(on, run, expected);
-    return { plan, decidedAfterS, seconds };
+    return await disturbed({ run, expected, startedAt });
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error);
     throw new Error(`${machineTitle(plan)}: ${text}`, { cause: error });
   } finally {
-    on.bed.injector.disarmAll();
+    injector.disarmAll();
   }
 }
 
-async function disturb(on: MachineBed, plan: MachinePlan, slack: number): Promise<MachineResult> {
-  await on.up();
+async function loseServer(
+  on: ClusterBed,
+  plan: MachinePlan,
+  { run, expected, startedAt }: RunToDisturb,
+): Promise<MachineResult> {
+  const stand = await standAt(on, plan, run);
+  const { servers } = on.cluster;
+  const server = at(servers, plan.seed % servers.length);
+  const killedAt = Date.now();
+  await server.kill();
+  const decided = visit(stand, 'decided', { point: 'decide.after', facts: {} });
+  thaw(stand);
+  const decidedAfterS = secondsFrom(killedAt, await decided());
+  await on.bed.loop.reaches(run, 'completed');
+  const seconds = (performance.now() - startedAt) / 1000;
+  await server.restart();
+  await isAsUndisturbed(on, run, expected);
+  return { plan, decidedAfterS, seconds };
+}
+
+async function disturb(
+  on: MachineBed,
+  plan: MachinePlan,
+  slack: number,
+  { run, expected, startedAt }: RunToDisturb,
+): Promise<MachineResult> {
   const { loop } = on.bed;
-  const expected = await on.bed.reference('grpo');
-  const startedAt = performance.now();
-  const run = await loop.start(on.bed.recipe('grpo'));
-  await loop.passes(run, plan.after);
   const loss = await machineAt(on, plan, run);
   const took = await lose(loss);
   await loop.reaches(run, 'completed');
