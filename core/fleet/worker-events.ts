@@ -8,7 +8,7 @@ import type { WorkerEvent } from '../wire/worker-event.ts';
 import { placeWords } from '../wire/worker-identity.ts';
 import type { WorkerIdentity } from '../wire/worker-identity.ts';
 
-/** Who comes later was not bought or started as the successor. */
+/** A worker that comes later than this is no successor. */
 const vacantMs = 600_000;
 
 export type AnnouncedWorker = Pick<
@@ -19,7 +19,7 @@ export type AnnouncedWorker = Pick<
 interface Known {
   readonly entry: AnnouncedWorker;
   readonly heard: number;
-  /** Its notice was told, or it is given back. Then its end is no loss. */
+  /** It was told to leave, or its machine is given back: then its end is no loss. */
   readonly leaves: boolean;
 }
 
@@ -43,7 +43,7 @@ export class WorkerEvents {
     return this.#known.size;
   }
 
-  /** It was there before anybody watched. */
+  /** This worker was there before this process watched. */
   found(entry: AnnouncedWorker, now: number): void {
     this.#known.set(placeWords(entry), { entry, heard: now, leaves: isLeaving(entry) });
   }

@@ -146,7 +146,7 @@ export class Workers {
   }
 
   /**
-   * The trainer has claimed a job of the run, which its next presence says too. Does anyone need to know? Either it takes the lease now,
+   * The trainer has claimed a job of the run, which its next presence says too. Must others be told? Either it takes the lease now,
    * for which it may have waited elsewhere too, or another one has it as well.
    */
   takesLease(job: TrainerJob, { incarnation, ...place }: WorkerIdentity): boolean {

@@ -28,7 +28,7 @@ export interface DrivenRuns {
   noteToStart(run: DrivenRun): Promise<void>;
   /** True when a command of this stack, or one of its schedules, started this run in this store. Throws as `all`. */
   drives(run: Pick<DrivenRun, 'runId' | 'store'>): Promise<boolean>;
-  /** Notes that are none are left out. Throws RetryableError when they cannot be read. */
+  /** Objects or files that are not notes are left out. Throws RetryableError when they cannot be read. */
   all(): Promise<readonly NotedRun[]>;
   /** Forgets what `all` has returned. A note that was written later stays. */
   forget(run: NotedRun): Promise<void>;
