@@ -202,7 +202,9 @@ export class InProcessLoop {
     return { log: written, iterations, weights };
   }
 
+  /** Waits for the checkpoints that are still being written: the folder cannot be removed while files come into it. */
   async remove(): Promise<void> {
+    await this.#host.saveLast(false);
     rmSync(this.folder, { recursive: true, force: true });
   }
 
