@@ -7,6 +7,7 @@ import type { batchToAdopt } from '../infra/store/earlier-batches.ts';
 import type { runStateOf } from '../infra/store/digest.ts';
 import type { needShards, putManifest } from '../infra/store/manifests.ts';
 import type { Head, RunLog } from '../infra/store/run-log.ts';
+import type { standbyStart } from '../infra/store/standby-start.ts';
 import type { openNextTerm } from '../infra/store/terms.ts';
 import type { appendStatus, pausesFor } from '../infra/store/status.ts';
 import type { decide } from '../infra/store/records.ts';
@@ -28,6 +29,7 @@ export interface ActivityPorts {
   readonly findHole: (log: RunLog, head: Head | undefined) => Promise<PauseError | undefined>;
   readonly batchToAdopt: typeof batchToAdopt;
   readonly openNextTerm: typeof openNextTerm;
+  readonly standbyStart: typeof standbyStart;
   /** Throws PauseError `DiskFull` when there is too little room for new work. */
   readonly admitWork: (store: Store) => Promise<void>;
   readonly openLog: (store: Store, runId: string) => RunLog;

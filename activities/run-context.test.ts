@@ -14,6 +14,7 @@ const noTerm = {
   say: () => {},
   getJsonBlob: () => Promise.reject(new Error('the runs here have no curriculum')),
   openNextTerm: () => Promise.reject(new Error('no term is to be opened')),
+  standbyStart: () => Promise.reject(new Error('no standby leads')),
 };
 afterAll(() => home.remove());
 

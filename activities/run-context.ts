@@ -11,7 +11,7 @@ import { withCurriculum } from './curriculum.ts';
 import { refuseForeign } from './ownership.ts';
 import { withOwnSampler } from './own-sampler.ts';
 import { withChosenPrompts } from './prompt-trackers.ts';
-import { completeReplayTerm } from './replay-term.ts';
+import { completeTermOfTrainer } from './trainer-terms.ts';
 import type { ActivityPorts } from './ports.ts';
 
 /** Identifies a run in the arguments of activities. */
@@ -58,6 +58,7 @@ type RunPorts = Pick<
   | 'stack'
   | 'admitWork'
   | 'openNextTerm'
+  | 'standbyStart'
   | 'process'
   | 'now'
   | 'say'
@@ -109,7 +110,7 @@ export class RunContexts {
     await this.#ports.admitWork(log.store);
     let head = await log.head();
     if (head === undefined) await log.ensureThere();
-    else if (await completeReplayTerm(this.#ports, log, head)) head = await log.head();
+    else if (await completeTermOfTrainer(this.#ports, log, head)) head = await log.head();
     refuseForeign(head, this.#ports.stack, ref.runId);
     const plain = await this.of(ref, head?.termRecord);
     const drawing = await withChosenPrompts(this.#ports, await withCurriculum(this.#ports, plain, head), head);

@@ -38,6 +38,7 @@ import { writeRun } from '../infra/store/new-run.ts';
 import { decide } from '../infra/store/records.ts';
 import { RunLog } from '../infra/store/run-log.ts';
 import { appendStatus, pausesFor } from '../infra/store/status.ts';
+import { standbyStart } from '../infra/store/standby-start.ts';
 import { openNextTerm } from '../infra/store/terms.ts';
 import { openTokenizerThread } from '../models/tokenizer-thread.ts';
 import { decodeTrajectories } from '../models/trajectories.ts';
@@ -220,6 +221,7 @@ export class InProcessLoop {
       findHole,
       batchToAdopt,
       openNextTerm,
+      standbyStart,
       admitWork: async () => {},
       openLog: (store, runId) => new RunLog(store, runId),
       events: new EventCounts(() => 0),

@@ -2,7 +2,7 @@
 import type { ActivityPorts } from '../ports.ts';
 import type { Recompute } from '../recompute.ts';
 import type { RunContexts, RunRef } from '../run-context.ts';
-import { inNewTermAfterOtherReplay } from '../replay-term.ts';
+import { inTermOfTrainer } from '../trainer-terms.ts';
 import { Standbys } from '../standbys.ts';
 import { WeightsPublisher } from '../sampling/weights.ts';
 import type { StageFacts } from '../stage-facts.ts';
@@ -25,7 +25,7 @@ export function stageActivities(ports: ActivityPorts, contexts: RunContexts, rec
     standbys: new Standbys(ports, recompute),
   };
   const guarded = <T>(ref: RunRef, stage: Promise<T>): Promise<T> =>
-    inNewTermAfterOtherReplay(ports, () => contexts.log(ref), ref.position, stage);
+    inTermOfTrainer(ports, () => contexts.log(ref), ref.position, stage);
   return {
     rollout: (ref: RunRef) => guarded(ref, rollout(services, ref)),
     reward: (ref: RunRef) => guarded(ref, reward(services, ref)),

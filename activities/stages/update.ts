@@ -114,7 +114,9 @@ function requestOf(ports: ActivityPorts, { context, head }: At, batch: string, p
 function isSaveDue({ recipe, iterations }: RunContext, { termRecord }: Head, iteration: number): boolean {
   // Nothing that was applied again should have to be applied a third time.
   const isLastAgain = iteration === termRecord.adopts?.until;
-  return isLastAgain || isDue(iteration, recipe.trainer.save_freq) || iteration === iterations;
+  // No checkpoint has the state of a standby with which the term begins.
+  const isFirstOfStandby = termRecord.standby !== undefined && iteration === (termRecord.parent?.position ?? 0) + 1;
+  return isLastAgain || isFirstOfStandby || isDue(iteration, recipe.trainer.save_freq) || iteration === iterations;
 }
 
 /** A manifest names all components, so those of a run that is divided are saved when the update is committed. */

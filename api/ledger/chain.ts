@@ -34,15 +34,16 @@ const beforeAll: Standing = {
   counters: { cursor: 0, badSteps: 0, optimizerSteps: {}, controllers: { klCoef: 0 } },
 };
 
-/** A term continues from the state at its parent's position. */
+/** A term continues from the state at its parent's position, or from that of a standby (standbys.ts). */
 export function beginTerm({ faults }: Objects, { term, key, digest, from }: Branch, before: Standing): Standing {
   faults.equal(key, 'a parent position that is committed:', before.position, from);
   if (term.parent !== undefined && before.digest !== undefined)
     faults.equal(key, 'parent.record, the digest of the record at that position:', before.digest, term.parent.record);
-  if (before.state !== undefined)
+  const isOfLog = term.standby === undefined;
+  if (before.state !== undefined && isOfLog)
     faults.equal(key, `startState, the state at position ${from}:`, before.state, term.startState);
   faults.equal(key, 'startState, that of its components:', runState(term.components), term.startState);
-  if (before.components !== undefined)
+  if (before.components !== undefined && isOfLog)
     equalComponents(faults, key, `at position ${from}`, before.components, term.components);
   const { startState: state, components } = term;
   return { position: from, digest, state, components, counters: before.counters };

@@ -33,7 +33,8 @@ export async function checkEvaluations(
       const stored = await ports.objects.find(key, evaluationShape);
       if (stored.type === 'absent') continue;
       found.add(k);
-      if (stored.type === 'read') await checkEvaluation(ports, term.term, k, there, stored.record, key);
+      const policy = (k === until ? there.before : undefined) ?? there;
+      if (stored.type === 'read') await checkEvaluation(ports, term.term, k, policy, stored.record, key);
     }
   }
   return [...found].sort((a, b) => a - b);

@@ -128,6 +128,8 @@ const termFields = {
   startState: digest,
   /** The iterations up to `until` repeat the batches of the log that `term` belongs to. */
   adopts: optional(object({ term: positive, until: count })),
+  /** The term begins with the state of a standby. */
+  standby: optional(object({ result: text })),
   /** Half-open ranges. */
   skippedDraws: list(list(count)),
 };
@@ -256,6 +258,12 @@ export const evaluationShape = object({
 export type Evaluation = Of<typeof evaluationShape>;
 
 export const resultShape = object({ format, jobId: text, stage: text, output: tree });
+/** Of an update, as far as a term names it. */
+export const updatedShape = object({
+  stateDigest: digest,
+  components: named(object({ stateDigest: digest, weightsDigest: digest })),
+  after: counters,
+});
 export const checkpointOutputShape = object({ manifest: optional(text), shards: optional(digest) });
 export const rolloutOutputShape = object({ trajectories: digest, samples: positive, responseTokens: count });
 export const compareOutputShape = object({ scores: digest, pairs: positive });

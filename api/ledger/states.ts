@@ -19,6 +19,8 @@ import type { BlockHash } from './tree.ts';
 export interface Committed {
   readonly state: string;
   readonly components: Components;
+  /** Where a term begins with the state of a standby: that of the term before it. */
+  readonly before?: Committed;
 }
 
 export interface StatesFound {

@@ -25,6 +25,7 @@ import type { Retention } from './retention.ts';
 import { Revisions } from './revisions.ts';
 import { checkManifests, checkStates } from './states.ts';
 import type { Committed } from './states.ts';
+import { checkStandbyStart } from './standbys.ts';
 import { readState } from './status.ts';
 import { readTerms } from './terms.ts';
 import type { Branch, Terms } from './terms.ts';
@@ -139,9 +140,11 @@ class Verification {
     let standing = beforeFirst(path[0]);
     this.#outcomes.startAt(standing.counters?.cursor ?? 0);
     for (const branch of path) {
+      await checkStandbyStart(this.#objects, branch, standing);
       standing = beginTerm(this.#objects, branch, standing);
       this.#outcomes.begin(branch);
-      this.#commit(standing);
+      const ofBefore = this.#committed.get(standing.position);
+      this.#commit(standing, branch.term.standby && ofBefore);
       for await (const iteration of iterationsOf(this.#objects, branch)) {
         if (iteration.k % 50 === 0) this.#say(`iteration ${iteration.k}`);
         standing = await this.#iteration(branch, all, standing, iteration, revisions);
@@ -176,8 +179,9 @@ class Verification {
     return after;
   }
 
-  #commit({ position, state, components }: Standing): void {
-    if (state !== undefined && components !== undefined) this.#committed.set(position, { state, components });
+  #commit({ position, state, components }: Standing, before?: Committed): void {
+    if (state === undefined || components === undefined) return;
+    this.#committed.set(position, { state, components, ...(before && { before }) });
   }
 
   async #abandoned({ older }: Terms): Promise<AbandonedBranch[]> {

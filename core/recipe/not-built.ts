@@ -53,8 +53,8 @@ const NOT_BUILT: readonly NotBuilt[] = [
   },
   {
     path: 'trainer.standby',
-    asked: (r) => r.trainer.standby > 0 && (r.deterministic === false || r.critic.own_trainer),
-    today: '0 with deterministic: false or critic.own_trainer',
+    asked: (r) => r.trainer.standby > 0 && r.critic.own_trainer,
+    today: '0 with critic.own_trainer',
   },
   {
     path: 'trainer.share',

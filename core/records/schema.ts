@@ -207,6 +207,11 @@ export const termRecord = z.preprocess(
      * before.
      */
     adopts: z.object({ term: z.int().positive(), until: count }).optional(),
+    /**
+     * The term starts with the state of a trainer that followed the run, which is not that of the parent: it has applied the
+     * same batches in other bits. `result`: id of the update job that names this state.
+     */
+    standby: z.object({ result: z.string() }).optional(),
     /** Draw numbers that no batch of this term uses: half-open ranges, ascending. */
     skippedDraws: z.array(drawRange),
     writer,

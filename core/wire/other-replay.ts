@@ -7,6 +7,12 @@ import { keys } from '../records/keys.ts';
 
 export const otherReplayCode = 'OtherReplay';
 
+/**
+ * What a standby of such a run answers when it must lead and has other bits than the trainer that led. `where` is the key of the
+ * result that names its state.
+ */
+export const standbyLeadsCode = 'StandbyLeads';
+
 /** Names a checkpoint, or the base as iteration 0, in an error's `where`. */
 export const checkpointPlace = (runId: string, iteration: number): string => `${keys.checkpoints(runId)}${iteration}`;
 

@@ -6,6 +6,8 @@
  */
 import { FencedError, InvalidInputError, TerminalError } from '../../core/errors.ts';
 import { componentOf, mapComponents } from '../../core/records/components.ts';
+import type { Components } from '../../core/records/components.ts';
+import type { Digest } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, termRecord } from '../../core/records/schema.ts';
 import type {
@@ -40,6 +42,8 @@ export interface WantedTerm {
   readonly maxTokensPerMicroBatch?: number;
   /** Another arithmetic: the term starts at a checkpoint and applies the later batches again. */
   readonly engine?: EngineChange;
+  /** A standby leads from its own state at the position where the term starts. */
+  readonly standby?: StandbyStart;
   readonly owner: string;
   readonly reason: string;
   readonly writer: Writer;
@@ -50,6 +54,14 @@ export interface EngineChange {
   readonly profile: NumericProfile;
   /** Position of a checkpoint that was verified, or the first position of the log. */
   readonly checkpoint: number;
+}
+
+/** The state of a standby, as its last update names it. */
+export interface StandbyStart {
+  /** Id of that job. */
+  readonly result: string;
+  readonly stateDigest: Digest;
+  readonly components: Components<ComponentState>;
 }
 
 /** Where the term starts; undefined: at the end of the log. */
@@ -133,7 +145,9 @@ async function nextTerm(log: RunLog, head: Head, wanted: WantedTerm): Promise<Te
   const at = await log.at(begin, head.termRecord);
   const revision = wanted.revision ?? head.termRecord.revision;
   const until = adoptedUntil(head, wanted);
-  const inherited = (await log.chain(head.termRecord)).flatMap(({ record }) => record.skippedDraws);
+  const chain = (await log.chain(head.termRecord)).map(({ record }) => record);
+  const inherited = chain.flatMap(({ skippedDraws }) => skippedDraws);
+  const standby = wanted.standby ?? standbyAt(chain, begin);
   const given = wanted.skipDraws ? await drawsAfter(log, head, wanted.position ?? head.position) : [];
   const parent = await log.parentAt(begin, head.termRecord);
   return {
@@ -142,21 +156,28 @@ async function nextTerm(log: RunLog, head: Head, wanted: WantedTerm): Promise<Te
     term: head.term + 1,
     parent,
     lineage: await lineageFrom(log.stretches(head.termRecord), parent.term),
-    startState: at.stateDigest,
+    startState: (wanted.standby ?? at).stateDigest,
     components: mapComponents(head.termRecord.components, ({ profile }, name) => ({
-      ...stateOf(at, name),
+      ...stateOf(wanted.standby ?? at, name),
       profile: profileOf(wanted, profile),
     })),
     revision,
     owner: wanted.owner,
     reason: wanted.reason,
     ...(until > begin ? { adopts: { term: head.term, until } } : {}),
+    ...(standby && { standby: { result: standby.result } }),
     skippedDraws: mergeRanges([...inherited, ...given], at.counters.cursor),
     writer: wanted.writer,
   };
 }
 
-function stateOf({ components }: LogPosition, name: string): ComponentState {
+/** A term at the same position as one that a standby has begun starts with its state, too. */
+function standbyAt(chain: readonly TermRecord[], begin: number): TermRecord['standby'] {
+  const before = chain.find((term) => beginOf(term) <= begin);
+  return before !== undefined && beginOf(before) === begin ? before.standby : undefined;
+}
+
+function stateOf({ components }: Pick<LogPosition, 'components'>, name: string): ComponentState {
   const { stateDigest, weightsDigest } = componentOf(components, name);
   return { stateDigest, weightsDigest };
 }

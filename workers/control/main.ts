@@ -39,6 +39,7 @@ import { admitHere, fullPlaces, watchRoom } from '../../infra/stack/admission.ts
 import { runStateOf } from '../../infra/store/digest.ts';
 import { needShards, putManifest } from '../../infra/store/manifests.ts';
 import { batchToAdopt } from '../../infra/store/earlier-batches.ts';
+import { standbyStart } from '../../infra/store/standby-start.ts';
 import { openNextTerm } from '../../infra/store/terms.ts';
 import { findHole } from '../../infra/store/log-holes.ts';
 import { openExistingStore } from '../../infra/store/open.ts';
@@ -186,6 +187,7 @@ const ports: ActivityPorts = {
   findHole,
   batchToAdopt,
   openNextTerm,
+  standbyStart,
   admitWork: (store) => admitHere(store, petrelHome()),
   openLog: (store, runId) => {
     runStores.set(runId, store);

@@ -14,7 +14,7 @@ import { blockHashOf, namedBlockHash } from '../../core/records/block-hash.ts';
 import { mapComponents } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, weightsManifest } from '../../core/records/schema.ts';
-import type { NumericProfile, WeightsManifest } from '../../core/records/schema.ts';
+import type { BatchRecord, NumericProfile, WeightsManifest } from '../../core/records/schema.ts';
 import type { CheckpointOutput, StageTypes, Trains, UpdateInput, UpdateOutput } from '../../core/wire/jobs.ts';
 import type { NewWeights } from '../../core/wire/weights.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
@@ -24,6 +24,7 @@ import { modelFolder, readModelManifest } from '../../infra/store/model-facts.ts
 import type { ModelPart } from '../../infra/store/model-facts.ts';
 import { checkedByMainThread, storesByUrl } from '../../infra/store/open-stores.ts';
 import { encodeRecord, readRecord } from '../../infra/store/records.ts';
+import type { Stored } from '../../infra/store/records.ts';
 import { machineBytes } from '../../infra/machine-memory.ts';
 import { watchedStore } from '../../infra/store/watched.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
@@ -50,7 +51,8 @@ import { restoreTo, loadBase } from './recover.ts';
 import type { RecoverPorts } from './recover.ts';
 import { RolloutModel } from './rollout-model.ts';
 import type { WeightsRead } from './rollout-model.ts';
-import { RunState } from './state.ts';
+import { refuseToLead } from './standby-leads.ts';
+import { namesOf, RunState } from './state.ts';
 
 /** Which job this is, and how it reports its progress. */
 export interface JobContext {
@@ -249,34 +251,51 @@ export class EngineHost {
     return (await this.checkpoint(state, context, iteration)).written;
   }
 
-  /** The models at exactly this committed state: position `context.at.iteration` of the log. */
-  async stateAt(context: JobContext, trained: TrainedModels, target: Digest): Promise<RunState> {
+  /**
+   * The models at exactly this committed state: position `context.at.iteration` of the log. With `follows`, of a standby in a
+   * run that need not be reproducible: at a state that the same batches have made. Throws TerminalError `StandbyLeads` when
+   * such a standby is asked for the state itself.
+   */
+  async stateAt(context: JobContext, trained: TrainedModels, target: Digest, follows = false): Promise<RunState> {
     const { model, profile } = trained;
     const state = await this.#runState(context, trained);
     if (state.tag?.stateDigest !== target) {
+      const mayDiffer = !profile.deterministic;
+      if (mayDiffer && !follows) await refuseToLead(state, context, await this.log(context));
       await this.interrupt(state);
-      await restoreTo(state, target, context.at.iteration, await this.#recoverPorts(context, model, profile));
+      const ports = await this.#recoverPorts(context, model, profile);
+      await restoreTo(state, target, context.at.iteration, { ...ports, follows: mayDiffer && follows });
     }
-    this.standsAt(state, context, context.at.iteration);
+    this.standsAt(state, context, context.at.iteration, state.tag?.stateDigest === target);
     return state;
   }
 
   /**
    * The state that exactly this update has made, if it is in memory: a standby that leads now has applied the batch already.
+   * In a term that it opened with its own state, the batch is a copy.
    */
   async stateMadeBy(
     context: JobContext,
-    trained: TrainedModels,
-    { batch, parentState }: Pick<UpdateInput, 'batch' | 'parentState'>,
+    input: TrainedModels & Pick<UpdateInput, 'parentState' | 'standby'>,
+    batch: Stored<BatchRecord>,
   ): Promise<{ readonly state: RunState; readonly output: UpdateOutput } | undefined> {
-    const state = await this.#runState(context, trained);
+    const state = await this.#runState(context, input);
     const { madeBy } = state;
-    return madeBy?.batch === batch && madeBy.parentState === parentState ? { state, output: madeBy.output } : undefined;
+    if (madeBy === undefined) return undefined;
+    const { batch: digest, original, badSteps } = namesOf(batch);
+    // A standby may be asked twice, and need not have begun with the state that the job names.
+    const isAgain = input.standby === true && madeBy.batch === digest;
+    const isSame = madeBy.from === input.parentState && madeBy.original === original && madeBy.badSteps === badSteps;
+    return isAgain || isSame ? { state, output: madeBy.output } : undefined;
   }
 
-  /** Notes that the state is at this position of its run's log now. */
-  standsAt(state: RunState, context: JobContext, iteration: number): void {
-    for (const trained of this.#trained.values()) if (trained.state === state) trained.place = { context, iteration };
+  /** Notes that the state is at this position of its run's log now; `isIn`: the log has, or gets, just this state there. */
+  standsAt(state: RunState, context: JobContext, iteration: number, isIn = true): void {
+    for (const trained of this.#trained.values()) {
+      if (trained.state !== state) continue;
+      if (isIn) trained.place = { context, iteration };
+      else delete trained.place;
+    }
   }
 
   /** Drops the samples in flight that the state's policy generates, since its weights are about to change. */

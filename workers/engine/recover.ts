@@ -23,6 +23,7 @@ import { readConfigJson } from '../../models/weights.ts';
 import { checkpointPlace, otherReplayCode } from '../../core/wire/other-replay.ts';
 import { checkpointSource } from './checkpoint.ts';
 import type { OwnLoss } from './own-modules.ts';
+import { namesOf } from './state.ts';
 import type { RunState } from './state.ts';
 import { applyBatch } from './update.ts';
 
@@ -35,6 +36,8 @@ export interface RecoverPorts {
   readonly baseFolder: string;
   /** Every machine that serves the run replays its batches to the same bits. */
   readonly reproducible: boolean;
+  /** The state may have other bits than the log: it applies the same batches, and counts as the position after them. */
+  readonly follows?: boolean;
   readonly say: (text: string) => void;
   readonly signal?: AbortSignal;
   /** Runs losses of the user's own. */
@@ -68,23 +71,23 @@ export async function loadBase(
 /**
  * Afterwards the state's tag is `target`, the committed state of its components at `position`. Does nothing when it already is. Throws
  * TerminalError `OtherReplay`, with the newest checkpoint in memory, when a run that need not be reproducible replays to
- * another state.
+ * another state, unless it only follows.
  */
 export async function restoreTo(state: RunState, target: Digest, position: number, ports: RecoverPorts): Promise<void> {
   if (state.tag?.stateDigest === target) return;
-  const inMemory = await positionOf(state, position, ports.log);
+  const inMemory = await positionOf(state, position, ports);
   const from = inMemory ?? (await loadNewest(state, position, ports));
   ports.count?.(stateLoads, inMemory === undefined ? 1 : 0);
   ports.count?.(replayedIterations, position - from);
   for (let k = from + 1; k <= position; k++) {
     const other = await replay(state, k, ports);
-    if (other === undefined) continue;
+    if (other === undefined || ports.follows === true) continue;
     if (ports.reproducible || ports.log.runId !== ports.runId)
       throw divergent(ports, k, other.update.key, other.found, state.digestIn(other.update.record));
     state.markDirty();
     throw otherReplay(ports, k, await loadNewest(state, position, ports));
   }
-  if (state.tag?.stateDigest !== target) {
+  if (state.tag?.stateDigest !== target && ports.follows !== true) {
     throw new TerminalError(
       'StateMismatch',
       `Position ${position} has state ${state.tag?.stateDigest}; the job expects ${target}`,
@@ -92,8 +95,12 @@ export async function restoreTo(state: RunState, target: Digest, position: numbe
   }
 }
 
-/** The state in memory may be a committed one a few updates back. */
-async function positionOf(state: RunState, upTo: number, log: RunLog): Promise<number | undefined> {
+/** The state in memory may be a committed one a few updates back, or that of a standby. */
+async function positionOf(
+  state: RunState,
+  upTo: number,
+  { log, follows }: Pick<RecoverPorts, 'log' | 'follows'>,
+): Promise<number | undefined> {
   if (state.tag === undefined) return undefined;
   const newest = (await log.newestCheckpointName(upTo))?.iteration ?? 0;
   for (let k = upTo; k >= newest && k >= upTo - 50; k--) {
@@ -102,8 +109,14 @@ async function positionOf(state: RunState, upTo: number, log: RunLog): Promise<n
       throw error;
     });
     if (there !== undefined && state.digestIn(there) === state.tag.stateDigest) return k;
+    if (there !== undefined && follows === true && (await hasApplied(state, k, log))) return k;
   }
   return undefined;
+}
+
+/** Is the batch of iteration k the last one that this state has got? Its record names all before it. */
+export async function hasApplied({ madeBy }: RunState, k: number, log: RunLog): Promise<boolean> {
+  return madeBy !== undefined && k > (await log.first()) && (await log.iteration(k)).batch.digest === madeBy.batch;
 }
 
 /** A damaged checkpoint is reported and skipped; the base model can always be loaded. */
@@ -175,12 +188,16 @@ async function replay(
     return undefined;
   }
   faultPoint('recover.replay', { iteration: k });
+  const from = state.tag?.stateDigest;
   const output = await applyBatch(state, batch.record, tensors, {
     tick: (done, total) => ports.tick(`replaying iteration ${k}`, done, total),
     ...(ports.ownLoss && { ownLoss: ports.ownLoss }),
     ...(ports.signal && { signal: ports.signal }),
   });
-  if (output.stateDigest !== state.digestIn(update.record)) return { update, found: output.stateDigest };
+  if (from !== undefined) state.noteUpdate({ ...namesOf(batch), from, output });
+  // A later term may begin here with the state of a standby, which is not the one that the update has made.
+  const committed = state.digestIn(await ports.log.at(k));
+  if (output.stateDigest !== committed) return { update, found: output.stateDigest };
   ports.say(`replayed iteration ${k}`);
   return undefined;
 }

@@ -4,7 +4,9 @@ import type { BlockHash, Call, PolicyEngine, StatePart, StateSource } from '../.
 import { newBlockHash } from '../../core/records/block-hash.ts';
 import { actorOf, mapComponents, someOf } from '../../core/records/components.ts';
 import type { Components } from '../../core/records/components.ts';
-import type { UpdateInput, UpdateOutput } from '../../core/wire/jobs.ts';
+import type { BatchRecord } from '../../core/records/schema.ts';
+import type { UpdateOutput } from '../../core/wire/jobs.ts';
+import type { Stored } from '../../infra/store/records.ts';
 import { blockBytes, runStateOf, stateDigestsOf, treeRoot } from '../../infra/store/digest.ts';
 import type { StateDigests } from '../../infra/store/digest.ts';
 
@@ -29,9 +31,28 @@ export interface NamedState {
 }
 
 /** An update that was applied. */
-export interface Applied extends Pick<UpdateInput, 'batch' | 'parentState'> {
+export interface Applied {
+  /** Digest of the batch's record. */
+  readonly batch: Digest;
+  /** That of the batch which it repeats, else its own. */
+  readonly original: Digest;
+  /** Updates in a row before it that took no step. */
+  readonly badSteps: number;
+  /** The state that it was applied to: not the one that the job named where a standby has other bits than its leader. */
+  readonly from: Digest;
   readonly output: UpdateOutput;
+  /** Key of the job's result; absent for a replay. */
+  readonly result?: string;
+  /** As `result`, of the update before, if that one made the state `from` in this process. */
+  readonly resultBefore?: string;
 }
+
+/** What an applied update keeps of its batch. */
+export const namesOf = ({ digest, record }: Stored<BatchRecord>): Pick<Applied, 'batch' | 'original' | 'badSteps'> => ({
+  batch: digest,
+  original: record.adopted?.record ?? digest,
+  badSteps: record.before.badSteps,
+});
 
 /**
  * The models of a run in their engines' memory, or those that this trainer trains, with a tag that names their state. It is dirty from before the first

@@ -2,21 +2,34 @@
 import { RetryableError } from '../../core/errors.ts';
 import { keys } from '../../core/records/keys.ts';
 import { batchRecord } from '../../core/records/schema.ts';
+import type { BatchRecord } from '../../core/records/schema.ts';
 import type { UpdateInput, UpdateOutput } from '../../core/wire/jobs.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 import { needRecord } from '../../infra/store/records.ts';
+import type { Stored } from '../../infra/store/records.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import type { EngineHost, JobContext } from './host.ts';
 import { StageTimer } from './stage-timer.ts';
+import { namesOf } from './state.ts';
 import type { RunState } from './state.ts';
 import { applyBatch } from './update.ts';
 
 export async function update(host: EngineHost, input: UpdateInput, context: JobContext): Promise<UpdateOutput> {
   const timer = new StageTimer(context);
+  const log = await host.log(context);
+  const batch = await needRecord(
+    log.store,
+    keys.batch(context.runId, context.at.term, context.at.iteration + 1),
+    batchRecord,
+  );
+  if (batch.digest !== input.batch)
+    throw new RetryableError('StaleJob', `${batch.key} has digest ${batch.digest}, the job names ${input.batch}`);
   // A later generation is computed because the result of an earlier one cannot be trusted.
-  const known = input.generation === undefined ? await host.stateMadeBy(context, input, input) : undefined;
-  const { state, output } = known ?? (await applied(host, input, context, timer));
-  host.standsAt(state, context, context.at.iteration + 1);
+  const known = input.generation === undefined ? await host.stateMadeBy(context, input, batch) : undefined;
+  const { state, output } = known ?? (await applied(host, input, context, timer, batch));
+  // The log gets the leader's state. That of a standby is the same one only in a run that is reproducible.
+  const isLogged = input.standby !== true || input.profile.deterministic;
+  host.standsAt(state, context, context.at.iteration + 1, isLogged);
   if (input.save)
     await timer.time('timing_s/save_checkpoint', () => saveBeside(host, state, context, context.at.iteration + 1));
   context.count('actor/perf/cpu_memory_used_gb', process.memoryUsage.rss() / 2 ** 30);
@@ -28,29 +41,31 @@ async function applied(
   input: UpdateInput,
   context: JobContext,
   timer: StageTimer,
+  batch: Stored<BatchRecord>,
 ): Promise<{ readonly state: RunState; readonly output: UpdateOutput }> {
-  const log = await host.log(context);
-  const record = await needRecord(
-    log.store,
-    keys.batch(context.runId, context.at.term, context.at.iteration + 1),
-    batchRecord,
-  );
-  if (record.digest !== input.batch)
-    throw new RetryableError('StaleJob', `${record.key} has digest ${record.digest}, the job names ${input.batch}`);
-  const tensors = decodeBatch(await getBlob(log.store, context.runId, record.record.tensors), record.key);
-  const state = await host.stateAt(context, input, input.parentState);
+  const { key, record } = batch;
+  const store = await host.store(context.store);
+  const tensors = decodeBatch(await getBlob(store, context.runId, record.tensors), key);
+  const state = await host.stateAt(context, input, input.parentState, input.standby === true);
+  const { tag, madeBy } = state;
+  if (tag === undefined) throw new Error('an update begins with a clean state');
   await host.interrupt(state);
   if (input.save) host.prepareCheckpoint(state);
   const isOfCritic = input.components?.length === 1 && input.components[0] === 'critic';
   const output = await timer.time(isOfCritic ? 'timing_s/update_critic' : 'timing_s/update_actor', () =>
-    applyBatch(state, record.record, tensors, {
+    applyBatch(state, record, tensors, {
       tick: (done, total) => context.progress(done, total, 'training'),
       signal: context.signal,
-      ownLoss: host.own.lossIn(log.store),
+      ownLoss: host.own.lossIn(store),
     }),
   );
-  const { batch, parentState } = input;
-  state.noteUpdate({ batch, parentState, output });
+  state.noteUpdate({
+    ...namesOf(batch),
+    from: tag.stateDigest,
+    output,
+    result: keys.result(context.runId, context.jobId),
+    ...(madeBy?.result !== undefined && { resultBefore: madeBy.result }),
+  });
   return { state, output };
 }
 

@@ -2,11 +2,12 @@
 import { afterAll, expect, it } from 'vitest';
 import { TerminalError } from '../core/errors.ts';
 import { checkpointPlace, otherReplayCode } from '../core/wire/other-replay.ts';
+import { standbyStart } from '../infra/store/standby-start.ts';
 import { openNextTerm, sealTerm } from '../infra/store/terms.ts';
 import { RunLog } from '../infra/store/run-log.ts';
 import { builtOwner, buildRun } from './run-builder.ts';
 import { cliHome } from './cli.ts';
-import { completeReplayTerm, inNewTermAfterOtherReplay } from '../activities/replay-term.ts';
+import { completeTermOfTrainer, inTermOfTrainer } from '../activities/trainer-terms.ts';
 
 const home = cliHome();
 afterAll(() => home.remove());
@@ -14,6 +15,7 @@ afterAll(() => home.remove());
 const said: string[] = [];
 const ports = {
   openNextTerm,
+  standbyStart,
   stack: builtOwner,
   process: 'test',
   now: () => new Date('2026-02-03T04:05:06Z'),
@@ -30,7 +32,7 @@ const otherReplay = (log: RunLog, checkpoint: number): Promise<never> =>
 
 it('a replay that came out otherwise opens a term at the checkpoint that applies the later batches again', async () => {
   const log = await logOf();
-  const stage = inNewTermAfterOtherReplay(ports, async () => log, 3, otherReplay(log, 1));
+  const stage = inTermOfTrainer(ports, async () => log, 3, otherReplay(log, 1));
   await expect(stage).rejects.toMatchObject({ code: 'OutOfDate' });
   expect((await log.newestTerm())?.record).toMatchObject({
     term: 2,
@@ -45,11 +47,11 @@ it('a replay that came out otherwise opens a term at the checkpoint that applies
 it('attempts at the same time that choose other checkpoints agree on one term', async () => {
   const log = await logOf();
   const attempts = [1, 0, 1].map((checkpoint) =>
-    inNewTermAfterOtherReplay(ports, async () => new RunLog(log.store, log.runId), 3, otherReplay(log, checkpoint)),
+    inTermOfTrainer(ports, async () => new RunLog(log.store, log.runId), 3, otherReplay(log, checkpoint)),
   );
   for (const attempt of await Promise.allSettled(attempts))
     expect(attempt).toMatchObject({ status: 'rejected', reason: { code: 'OutOfDate' } });
-  const late = inNewTermAfterOtherReplay(ports, async () => new RunLog(log.store, log.runId), 3, otherReplay(log, 0));
+  const late = inTermOfTrainer(ports, async () => new RunLog(log.store, log.runId), 3, otherReplay(log, 0));
   await expect(late).rejects.toMatchObject({ code: 'OutOfDate' });
   expect((await new RunLog(log.store, log.runId).newestTerm())?.record.term).toBe(2);
 });
@@ -59,9 +61,9 @@ it('an attempt that died after it had closed the term is completed', async () =>
   await sealTerm(log, { after: 1, owner: builtOwner, reason: 'replay', writer });
   const head = await log.head();
   if (head === undefined) throw new Error('the run has a term');
-  expect(await completeReplayTerm(ports, log, head)).toBe(true);
+  expect(await completeTermOfTrainer(ports, log, head)).toBe(true);
   expect((await log.newestTerm())?.record).toMatchObject({ term: 2, parent: { position: 1 }, reason: 'replay' });
-  expect(await completeReplayTerm(ports, log, (await log.head()) ?? head)).toBe(false);
+  expect(await completeTermOfTrainer(ports, log, (await log.head()) ?? head)).toBe(false);
 });
 
 it.each([
@@ -72,13 +74,13 @@ it.each([
   await sealTerm(log, { after: 1, owner, reason, writer });
   const head = await log.head();
   if (head === undefined) throw new Error('the run has a term');
-  expect(await completeReplayTerm(ports, log, head)).toBe(false);
+  expect(await completeTermOfTrainer(ports, log, head)).toBe(false);
   expect((await log.newestTerm())?.record.term).toBe(1);
 });
 
 it('other errors of a stage are passed on, and so is its result', async () => {
   const log = await logOf();
   const other = new TerminalError('Other', 'other', { where: checkpointPlace(log.runId, 1) });
-  await expect(inNewTermAfterOtherReplay(ports, async () => log, 3, Promise.reject(other))).rejects.toBe(other);
-  expect(await inNewTermAfterOtherReplay(ports, async () => log, 3, Promise.resolve(7))).toBe(7);
+  await expect(inTermOfTrainer(ports, async () => log, 3, Promise.reject(other))).rejects.toBe(other);
+  expect(await inTermOfTrainer(ports, async () => log, 3, Promise.resolve(7))).toBe(7);
 });
