@@ -81,6 +81,7 @@ async function openReplayTerm(ports: TermPorts, log: RunLog, head: Head, checkpo
 /** `result`: key of the result that names the standby's state. */
 async function openStandbyTerm(ports: TermPorts, log: RunLog, head: Head, result: string): Promise<void> {
   const standby = await ports.standbyStart(log, result);
+  if (head.stateDigest === standby.stateDigest) return; // an attempt before has opened it
   const wanted = { ...wantedTerm(ports, head, standbyReason), engine: from(head, head.position), standby };
   const { term } = await open(ports, log, wanted);
   ports.say(

@@ -1,7 +1,8 @@
 /**
- * How long a run stands still when its trainer is killed in the middle of an update: `npm run test:takeover -- --size S|M|R`. No
- * checkpoint is saved, so a trainer without the state must load the base and replay every iteration. A second run has a standby.
- * Prints one JSON line per run; times in seconds. Linux only.
+ * How long a run stands still when its trainer is killed in the middle of an update: `npm run test:takeover -- --size S|M|R
+ * [--other-bits]`. No checkpoint is saved, so a trainer without the state must load the base and replay every iteration. A second
+ * run has a standby. With --other-bits the run is not deterministic, and each trainer process has last bits of its own. Prints one
+ * JSON line per run; times in seconds. Linux only.
  */
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -29,7 +30,9 @@ const before = 8;
 /** The line in the run's log by which the control process says that a worker is lost. */
 const noticedLine = /ended \(SIGKILL\) and was started again|is gone: its connection closed/;
 
-const { values } = parseArgs({ options: { size: { type: 'string', default: 'S' } } });
+const { values } = parseArgs({
+  options: { size: { type: 'string', default: 'S' }, 'other-bits': { type: 'boolean', default: false } },
+});
 const size = values.size as SizeName;
 if (!sizeNames.includes(size)) throw new Error(`--size: expected ${sizeNames.join(', ')}, got ${values.size}`);
 
@@ -38,7 +41,12 @@ const loop = new LoopUnderTest(undefined, { ...shape, max_position_embeddings: 6
 const faults = join(loop.home, 'faults');
 const injector = new Injector(loop.home, faults);
 process.env[faultsVariable] = faults;
-const recipe: Tree = { trainer: { total_training_steps: before + 4, save_freq: -1 } };
+const otherBits = values['other-bits'];
+const recipe: Tree = {
+  ...(otherBits && { deterministic: false }),
+  trainer: { total_training_steps: before + 4, save_freq: -1 },
+};
+if (otherBits) process.env['NODE_OPTIONS'] = `--import=${join(process.cwd(), 'tests/black-box/perturbed-engine.mjs')}`;
 
 try {
   await loop.up(pools);

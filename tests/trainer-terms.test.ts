@@ -1,9 +1,12 @@
-/** Terms that are opened because a replay came out otherwise, on a real store. */
+/** Terms that the answers of trainers ask for, on a real store. */
 import { afterAll, expect, it } from 'vitest';
 import { TerminalError } from '../core/errors.ts';
-import { checkpointPlace, otherReplayCode } from '../core/wire/other-replay.ts';
+import { keys } from '../core/records/keys.ts';
+import { recordFormat } from '../core/records/schema.ts';
+import { checkpointPlace, otherReplayCode, standbyLeadsCode } from '../core/wire/other-replay.ts';
 import { standbyStart } from '../infra/store/standby-start.ts';
 import { openNextTerm, sealTerm } from '../infra/store/terms.ts';
+import { encodeRecord } from '../infra/store/records.ts';
 import { RunLog } from '../infra/store/run-log.ts';
 import { builtOwner, buildRun } from './run-builder.ts';
 import { cliHome } from './cli.ts';
@@ -76,6 +79,46 @@ it.each([
   if (head === undefined) throw new Error('the run has a term');
   expect(await completeTermOfTrainer(ports, log, head)).toBe(false);
   expect((await log.newestTerm())?.record.term).toBe(1);
+});
+
+/** The result of the update of iteration 3 by a standby. */
+async function followedIn(log: RunLog, state: string): Promise<string> {
+  const key = keys.result(log.runId, 'update-of-standby');
+  const output = { stateDigest: state, components: { actor: { stateDigest: state, weightsDigest: state } } };
+  const record = { format: recordFormat, jobId: 'update-of-standby', stage: 'update', output, timings: {}, writer };
+  await log.store.put(key, encodeRecord(record));
+  return key;
+}
+
+it('a standby that leads in other bits begins a term with its state, and a second attempt finds it', async () => {
+  const log = await logOf();
+  const state = 'd'.repeat(64);
+  const where = await followedIn(log, state);
+  const leads = () =>
+    inTermOfTrainer(ports, async () => log, 3, Promise.reject(new TerminalError(standbyLeadsCode, 'other', { where })));
+  await expect(leads()).rejects.toMatchObject({ code: 'OutOfDate' });
+  const { record } = (await log.newestTerm()) ?? {};
+  expect(record).toMatchObject({
+    term: 2,
+    parent: { term: 1, position: 3 },
+    startState: state,
+    standby: { result: 'update-of-standby' },
+    reason: 'standby',
+  });
+  expect(record?.adopts).toBeUndefined();
+  expect(await log.head()).toMatchObject({ position: 3, stateDigest: state });
+  await expect(leads()).rejects.toMatchObject({ code: 'OutOfDate' });
+  expect((await log.newestTerm())?.record.term).toBe(2);
+});
+
+it('an attempt that died after it had closed the term for a standby opens one that asks the standby again', async () => {
+  const log = await logOf();
+  const before = await log.head();
+  await sealTerm(log, { after: 1, owner: builtOwner, reason: 'standby', writer });
+  const head = await log.head();
+  if (head === undefined) throw new Error('the run has a term');
+  expect(await completeTermOfTrainer(ports, log, head)).toBe(true);
+  expect(await log.head()).toMatchObject({ term: 2, position: 3, stateDigest: before?.stateDigest, seal: undefined });
 });
 
 it('other errors of a stage are passed on, and so is its result', async () => {

@@ -14,6 +14,7 @@ import type {
   ResultRecord,
   RevisionRecord,
   StatusEntry,
+  UpdateRecord,
 } from '../../core/records/schema.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
 import { stateDigests } from '../../tests/state-digests.ts';
@@ -498,6 +499,51 @@ describe('terms', () => {
     expect(await faults(false)).toContainEqual(
       toTell(forger.key.batch(5), /seal before position 9|later term builds on position 9/),
     );
+  });
+
+  /** Term 2 begins with another state, and names the result of a standby's update as its reason. */
+  const begunByStandby = async (output: object = {}, stage = 'update') => {
+    const [stateDigest, weightsDigest] = [stateAt(1), weightsAt(1)];
+    await redone(true, (term) =>
+      Object.assign(term, {
+        startState: stateDigest,
+        components: { actor: { ...actorOf(term.components), stateDigest, weightsDigest } },
+        standby: { result: 'update-1' },
+      }),
+    );
+    const { after } = await forger.read<UpdateRecord>(forger.key.update(2));
+    const made = { stateDigest, components: { actor: { stateDigest, weightsDigest } }, after, ...output };
+    const writer = { process: 'train-2', at: '2026-01-02T03:04:05.000Z' };
+    const result = { format: 2, jobId: 'update-1', stage, output: made, timings: {}, writer };
+    await forger.write(forger.key.result('update-1'), result);
+  };
+  const startFaults = async () => (await faults(false)).filter(({ key }) => /term\.json|update-1/.test(key));
+
+  it('may begin with the state of a standby, which the result of its update names', async () => {
+    await begunByStandby();
+    expect(await startFaults()).toEqual([]);
+    forger.remove(forger.key.result('update-1'));
+    expect(await startFaults()).toEqual([toTell(forger.key.result('update-1'), /the update of a standby/, /nothing/)]);
+  });
+
+  it.each([
+    ['another state', { stateDigest: 'd'.repeat(64) }, 'update', () => forger.key.term(2)],
+    [
+      'other weights',
+      { components: { actor: { stateDigest: stateAt(1), weightsDigest: stateAt(2) } } },
+      'update',
+      () => forger.key.term(2),
+    ],
+    [
+      'other counters',
+      { after: { cursor: 2, optimizerSteps: { actor: 1 }, badSteps: 0, controllers: { klCoef: 0 } } },
+      'update',
+      () => forger.key.result('update-1'),
+    ],
+    ['the result of another stage', {}, 'advantage', () => forger.key.result('update-1')],
+  ])('do not begin with the state of a standby that has named %s', async (_, output, stage, key) => {
+    await begunByStandby(output, stage);
+    expect((await startFaults()).map((fault) => fault.key)).toContain(key());
   });
 
   it('name the terms before them as their parents do', async () => {

@@ -68,7 +68,7 @@ export const trainerSection = section('How long to train, how often to save and 
     change: 'fixed',
   }),
   standby: key(z.int().min(0).max(1), 0, {
-    doc: '1: a second trainer applies every batch, too. It goes on at once when the first is lost, and the two check each other.',
+    doc: '1: a second trainer applies every batch, too. It goes on at once when the first is lost, and in a deterministic run the two check each other.',
     unit: 'trainers',
     change: 'free',
   }),

@@ -288,6 +288,43 @@ describe('a term after the first', () => {
     await expectOneChain(log);
   });
 
+  it('begins with the state of a standby, and so does every later term at that position', async () => {
+    const log = await freshLog();
+    await iterate(log, 3);
+    const ofLog = (await headOf(log)).stateDigest;
+    await commitBatch(log, await headOf(log), 'a');
+    const state = digestOf('of the standby');
+    const standby = {
+      result: 'update-1',
+      stateDigest: state,
+      components: { actor: { stateDigest: state, weightsDigest: state } },
+    };
+    const engine = { profile: exampleProfile, checkpoint: 3 };
+    const begun = await openNextTerm(log, wanted(1, { engine, standby, reason: 'standby' }));
+    expect(begun.record).toMatchObject({
+      startState: state,
+      components: { actor: { stateDigest: state, weightsDigest: state } },
+      parent: { term: 1, position: 3, record: (await log.iteration(3)).update.digest },
+      adopts: { term: 1, until: 4 },
+      standby: { result: 'update-1' },
+    });
+    expect(await log.at(3)).toMatchObject({ term: 2, stateDigest: state, counters: { cursor: 6 } });
+    expect(await log.at(2)).toMatchObject({ position: 2 });
+    expect((await log.at(3)).stateDigest).not.toBe(ofLog);
+    await iterate(log, 2);
+    for (const after of [2, 3]) {
+      const redone = await openNextTerm(log, wanted(after, { position: 3, reason: `redo ${after}` }));
+      expect(redone.record).toMatchObject({ startState: state, standby: { result: 'update-1' }, parent: { term: 1 } });
+      await iterate(log, 1);
+    }
+    const earlier = await openNextTerm(log, wanted(4, { position: 2, reason: 'redo' }));
+    expect(earlier.record.standby).toBeUndefined();
+    await iterate(log, 1);
+    const next = await openNextTerm(log, wanted(5));
+    expect(next.record.standby).toBeUndefined();
+    await expectOneChain(log);
+  });
+
   it('fences the batch of a late writer', async () => {
     const log = await freshLog();
     const zombie = await headOf(log);
