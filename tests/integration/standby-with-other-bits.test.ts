@@ -66,7 +66,12 @@ const terms = async (run: StartedRun) => {
 };
 
 /** Kills the process of the leader once it stands at this point; resolves with the position of the log then. */
-async function killAt(run: StartedRun, point: FaultPoint, process: string, facts: Record<string, string>): Promise<number> {
+async function killAt(
+  run: StartedRun,
+  point: FaultPoint,
+  process: string,
+  facts: Record<string, string>,
+): Promise<number> {
   const id = `${point}-${run.runId}-${process}`;
   injector.arm({ id, point, process, action: 'stand', facts });
   const { identity } = await injector.stands(id, AbortSignal.timeout(60_000));
