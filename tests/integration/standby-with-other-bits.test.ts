@@ -4,6 +4,7 @@
  */
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { mergeTrees } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import type { Presence } from '../../core/wire/messages.ts';
 import { faultsVariable } from '../../infra/faults/index.ts';
@@ -119,8 +120,13 @@ describe('a run whose standby has other bits', () => {
     expect(reasons.slice(1).every((reason) => ['standby', 'replay'].includes(reason))).toBe(true);
   });
 
-  it('has its own bits on every machine, and a whole ledger, whoever is killed again and again', async () => {
-    const run = await loop.start(recipe);
+  it('has a whole ledger, with a critic and validations, whoever is killed again and again', async () => {
+    const more: Tree = {
+      algorithm: { adv_estimator: 'gae' },
+      data: { val_files: loop.validationFile },
+      trainer: { test_freq: 2 },
+    };
+    const run = await loop.start(mergeTrees(recipe, more));
     for (let k = 3; k + 3 < iterations; k += 4) {
       await loop.passes(run, k);
       const { leader } = await trainersOf(run);
