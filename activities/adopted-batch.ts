@@ -1,4 +1,4 @@
-/** The record of a batch that a term with another arithmetic applies again. */
+/** The record of a batch that a term applies again, on another state. */
 import { componentOf, mapComponents } from '../core/records/components.ts';
 import type { BatchRecord, Writer } from '../core/records/schema.ts';
 import type { Stored } from '../infra/store/records.ts';

@@ -47,5 +47,9 @@ async function isValidationMissing(
   position: number,
 ): Promise<boolean> {
   if (inputs.validation === undefined || !isValidationDue(recipe, position, iterations)) return false;
-  return head === undefined || !(await log.isEvaluated(position));
+  if (head === undefined || !(await log.isEvaluated(position))) return true;
+  // Of a term that begins with the state of a standby, the term before has validated another state.
+  return (
+    head.termRecord.standby !== undefined && (await log.evaluationAt(position))?.weightsDigest !== head.weightsDigest
+  );
 }

@@ -4,8 +4,8 @@
  * is lost, and leads from the next job on, without loading or replaying anything.
  *
  * In a deterministic run both compute the same bits. Where they do not, one of the two machines computes wrongly. The update is
- * then not committed: the run pauses and names both. In another run the standby keeps its own bits, and when it must lead, a new
- * term begins with them (trainer-terms.ts).
+ * then not committed: the run pauses and names both. In another run the standby keeps its own state, and when it must lead, a new
+ * term begins with it (trainer-terms.ts).
  *
  * A run does not wait for a standby that is not there, that fails, or that has more than a few iterations to replay first.
  */
@@ -32,8 +32,8 @@ export class Standbys {
   readonly #catchingUp = new Set<string>();
   /** Runs for which no second trainer was there at their last update. */
   readonly #alone = new Set<string>();
-  /** Runs whose standby has other bits than their log. */
-  readonly #otherwise = new Set<string>();
+  /** Runs whose standby has a state of its own. */
+  readonly #differing = new Set<string>();
   /** By run: what a standby that was catching up has found. */
   readonly #found = new Map<string, PauseError>();
 
@@ -143,10 +143,14 @@ export class Standbys {
     const { runId, at, input } = request;
     const isSame = led.output.stateDigest === followed.output.stateDigest;
     if (!isSame && input.profile.deterministic) return false;
-    if (!isSame && !this.#otherwise.has(runId))
-      this.#say(request, 'info', 'its standby computes other bits: if it must lead, a new term begins with its state');
-    if (isSame) this.#otherwise.delete(runId);
-    else this.#otherwise.add(runId);
+    if (!isSame && !this.#differing.has(runId))
+      this.#say(
+        request,
+        'info',
+        'the last bits of its standby differ: if it must lead, a new term begins with its state',
+      );
+    if (isSame) this.#differing.delete(runId);
+    else this.#differing.add(runId);
     this.#reached.set(runId, { iteration: at.iteration + 1, by: followed.by ?? '', endedAt: followed.endedAt ?? '' });
     return true;
   }

@@ -4,9 +4,10 @@
  * - A trainer on another machine has computed committed iterations again and got another state: the term starts at the checkpoint
  *   that the trainer could load, and applies the later batches again; each gets an update record of its own
  *   (docs/decisions/0011-other-replays.md).
- * - A standby leads that has followed the run in other bits: the term starts with its state
+ * - A standby leads that has applied the same batches and got other last bits: the term starts with its state
  *   (docs/decisions/0033-terms-of-standbys.md).
  */
+import { isDamage } from '../core/damage.ts';
 import { PetrelError, TerminalError } from '../core/errors.ts';
 import { checkpointAt, otherReplayCode, standbyLeadsCode } from '../core/wire/other-replay.ts';
 import { outOfDateType } from '../core/wire/workflow.ts';
@@ -50,8 +51,7 @@ export async function completeTermOfTrainer(ports: TermPorts, log: RunLog, head:
   const seal = head.seal?.record;
   if (seal?.owner !== ports.stack) return false;
   if (seal.reason === replayReason) {
-    const checkpoint = (await log.newestCheckpointName(head.position))?.iteration ?? (await log.first());
-    await openReplayTerm(ports, log, head, checkpoint);
+    await openReplayTerm(ports, log, head, await checkpointBefore(log, head));
     return true;
   }
   if (seal.reason !== standbyReason) return false;
@@ -80,18 +80,26 @@ async function openReplayTerm(ports: TermPorts, log: RunLog, head: Head, checkpo
 
 /** `result`: key of the result that names the standby's state. */
 async function openStandbyTerm(ports: TermPorts, log: RunLog, head: Head, result: string): Promise<void> {
-  const standby = await ports.standbyStart(log, result);
+  const standby = await ports.standbyStart(log, result, ports.process).catch((error: unknown) => {
+    if (isDamage(error)) return undefined;
+    throw error;
+  });
+  if (standby === undefined) return openReplayTerm(ports, log, head, await checkpointBefore(log, head));
   if (head.stateDigest === standby.stateDigest) return; // an attempt before has opened it
   const wanted = { ...wantedTerm(ports, head, standbyReason), engine: from(head, head.position), standby };
-  const { term } = await open(ports, log, wanted);
+  const { term, standby: begun } = await open(ports, log, wanted);
+  if (begun?.result !== standby.result) return; // as above, without the state: the standby is asked again
   ports.say(
     log.runId,
     'info',
-    `its standby leads, in other bits than the trainer before: term ${term} continues after iteration ${head.position} with its state`,
+    `its standby leads, with a state whose last bits are its own: term ${term} continues with it after iteration ${head.position}`,
   );
 }
 
-const from = ({ profile }: Head, checkpoint: number) => ({ profile, checkpoint });
+const checkpointBefore = async (log: RunLog, { position }: Head): Promise<number> =>
+  (await log.newestCheckpointName(position))?.iteration ?? (await log.first());
+
+const from = ({ profile }: Head, position: number) => ({ profile, from: position });
 
 const wantedTerm = (ports: TermPorts, { term }: Head, reason: string): WantedTerm => ({
   after: term,

@@ -3,10 +3,13 @@ import { afterAll, expect, it } from 'vitest';
 import { TerminalError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
 import { recordFormat } from '../core/records/schema.ts';
+import type { ResultRecord } from '../core/records/schema.ts';
 import { checkpointPlace, otherReplayCode, standbyLeadsCode } from '../core/wire/other-replay.ts';
 import { standbyStart } from '../infra/store/standby-start.ts';
 import { openNextTerm, sealTerm } from '../infra/store/terms.ts';
+import { claimKeyOf } from '../infra/store/claim-key.ts';
 import { encodeRecord } from '../infra/store/records.ts';
+import { claimSecret, proven } from '../infra/store/result-proof.ts';
 import { RunLog } from '../infra/store/run-log.ts';
 import { builtOwner, buildRun } from './run-builder.ts';
 import { cliHome } from './cli.ts';
@@ -82,11 +85,19 @@ it.each([
 });
 
 /** The result of the update of iteration 3 by a standby. */
-async function followedIn(log: RunLog, state: string): Promise<string> {
+async function followedIn(log: RunLog, state: string, isProven = true): Promise<string> {
   const key = keys.result(log.runId, 'update-of-standby');
   const output = { stateDigest: state, components: { actor: { stateDigest: state, weightsDigest: state } } };
-  const record = { format: recordFormat, jobId: 'update-of-standby', stage: 'update', output, timings: {}, writer };
-  await log.store.put(key, encodeRecord(record));
+  const record: ResultRecord = {
+    format: recordFormat,
+    jobId: 'update-of-standby',
+    stage: 'update',
+    output,
+    timings: {},
+    writer,
+  };
+  const secret = claimSecret(await claimKeyOf(log.store, 'test'), log.runId, record.jobId, 'train-2');
+  await log.store.put(key, encodeRecord(isProven ? proven(record, 'train-2', secret) : record));
   return key;
 }
 
@@ -110,6 +121,20 @@ it('a standby that leads in other bits begins a term with its state, and a secon
   await expect(leads()).rejects.toMatchObject({ code: 'OutOfDate' });
   expect((await log.newestTerm())?.record.term).toBe(2);
 });
+
+it.each(['without its proof', 'missing'])(
+  'a standby whose result is %s is passed over: the run goes back to its checkpoint',
+  async (what) => {
+    const log = await logOf();
+    const key = await followedIn(log, 'd'.repeat(64), false);
+    if (what === 'missing') await log.store.remove(key);
+    const leads = new TerminalError(standbyLeadsCode, 'other', { where: key });
+    await expect(inTermOfTrainer(ports, async () => log, 3, Promise.reject(leads))).rejects.toMatchObject({
+      code: 'OutOfDate',
+    });
+    expect((await log.newestTerm())?.record).toMatchObject({ term: 2, parent: { position: 1 }, reason: 'replay' });
+  },
+);
 
 it('an attempt that died after it had closed the term for a standby opens one that asks the standby again', async () => {
   const log = await logOf();

@@ -1,5 +1,5 @@
 /**
- * Batches that a term with another arithmetic applies again. Each must repeat, field by field, the batch of the same
+ * Batches that a term applies again, on other states. Each must repeat, field by field, the batch of the same
  * iteration in the log of the term that it adopts from.
  */
 import { actorIn, mapped } from './components.ts';

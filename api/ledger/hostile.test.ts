@@ -502,12 +502,14 @@ describe('terms', () => {
   });
 
   /** Term 2 begins with another state, and names the result of a standby's update as its reason. */
-  const begunByStandby = async (output: object = {}, stage = 'update') => {
+  const begunByStandby = async (output: object = {}, stage = 'update', profile = 'any') => {
     const [stateDigest, weightsDigest] = [stateAt(1), weightsAt(1)];
     await redone(true, (term) =>
       Object.assign(term, {
         startState: stateDigest,
-        components: { actor: { ...actorOf(term.components), stateDigest, weightsDigest } },
+        components: {
+          actor: { profile: { ...actorOf(term.components).profile, id: profile }, stateDigest, weightsDigest },
+        },
         standby: { result: 'update-1' },
       }),
     );
@@ -524,6 +526,13 @@ describe('terms', () => {
     expect(await startFaults()).toEqual([]);
     forger.remove(forger.key.result('update-1'));
     expect(await startFaults()).toEqual([toTell(forger.key.result('update-1'), /the update of a standby/, /nothing/)]);
+  });
+
+  it('do not begin with the state of a standby in a run that is deterministic', async () => {
+    await begunByStandby({}, 'update', 'det-fp32-1');
+    expect(await startFaults()).toEqual([
+      toTell(forger.key.term(2), /only in a later term of a run that is not/, /one/),
+    ]);
   });
 
   it.each([

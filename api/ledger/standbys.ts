@@ -7,6 +7,9 @@ import type { Objects } from './objects.ts';
 import { resultShape, updatedShape } from './records.ts';
 import type { Branch } from './terms.ts';
 
+/** The profile of a run that is not deterministic. */
+const anyArithmetic = 'any';
+
 /** `before`: what is known at the position where the term starts, without it. */
 export async function checkStandbyStart(
   objects: Objects,
@@ -15,6 +18,9 @@ export async function checkStandbyStart(
 ): Promise<void> {
   if (term.standby === undefined) return;
   const { faults } = objects;
+  const reproducible = Object.values(term.components).some(({ profile }) => profile.id !== anyArithmetic);
+  if (term.parent === undefined || reproducible)
+    faults.add(key, 'the state of a standby only in a later term of a run that is not deterministic', 'one');
   const found = await objects.need(
     objects.keys.result(term.standby.result),
     resultShape,

@@ -55,10 +55,10 @@ export async function engineChange(
 ): Promise<EngineChange> {
   for (const { iteration } of await log.checkpointNames(position)) {
     const [verdict] = await verifyCheckpoints(log, iteration, say);
-    if (verdict?.ok === true) return { profile, checkpoint: iteration };
+    if (verdict?.ok === true) return { profile, from: iteration };
     say(`checkpoint ${iteration} cannot be used: ${verdict?.problem ?? 'it is gone'}`);
   }
-  if ((await log.first()) === 0) return { profile, checkpoint: 0 };
+  if ((await log.first()) === 0) return { profile, from: 0 };
   throw damage('MissingRecord', keys.checkpoints(log.runId), 'no checkpoint can be used, and a fork has no other base');
 }
 
@@ -71,14 +71,14 @@ export function engineTermPlan(plan: TermPlan | undefined, head: Head): TermPlan
 const shown = ({ id, compute, deterministic }: NumericProfile): string => (deterministic ? id : compute);
 
 /** One line for people. `redone`: the last iteration that remains valid, when it is not the end of the log. */
-export function engineText(head: Head, { profile, checkpoint }: EngineChange, redone: number | undefined): string {
+export function engineText(head: Head, { profile, from }: EngineChange, redone: number | undefined): string {
   const until = redone ?? adoptableUntil(head);
   const again =
-    until > checkpoint
-      ? ` and applies the batches of ${until === checkpoint + 1 ? `iteration ${until}` : `iterations ${checkpoint + 1} to ${until}`} again`
+    until > from
+      ? ` and applies the batches of ${until === from + 1 ? `iteration ${until}` : `iterations ${from + 1} to ${until}`} again`
       : '';
   return (
     `no trainer here computes with the profile ${shown(head.profile)}, only with ${shown(profile)}: ` +
-    `the run continues after iteration ${checkpoint} in a new term${again}`
+    `the run continues after iteration ${from} in a new term${again}`
   );
 }

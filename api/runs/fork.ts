@@ -116,6 +116,15 @@ export async function originAt(
     });
   }
   const { stateDigest, counters } = await log.at(position);
+  const begun = await log.begunByStandbyAt(position);
+  if (begun !== undefined && (await log.checkpointOf(position, stateDigest)) === undefined) {
+    const other = position < head.position ? position + 1 : Math.max(first, position - 1);
+    throw new TerminalError(
+      'NotFound',
+      `no checkpoint has the state after iteration ${position} of ${runId}: a standby began term ${begun} with it`,
+      { hint: `petrel fork ${runId} --from ${other}` },
+    );
+  }
   const skippedDraws = mergeRanges(
     (await log.chain()).flatMap(({ record }) => record.skippedDraws),
     counters.cursor,

@@ -203,13 +203,13 @@ export const termRecord = z.preprocess(
     reason: z.string(),
     /**
      * Iterations after this term's position up to `until` apply batches again that an earlier term committed; the new
-     * batch records are copies of those in the log that ends with `term`. For a term with another arithmetic than the one
-     * before.
+     * batch records are copies of those in the log that ends with `term`. For a term that starts with another state than the log
+     * had, or with another arithmetic.
      */
     adopts: z.object({ term: z.int().positive(), until: count }).optional(),
     /**
      * The term starts with the state of a trainer that followed the run, which is not that of the parent: it has applied the
-     * same batches in other bits. `result`: id of the update job that names this state.
+     * same batches and got other last bits. `result`: id of the update job that names this state.
      */
     standby: z.object({ result: z.string() }).optional(),
     /** Draw numbers that no batch of this term uses: half-open ranges, ascending. */

@@ -21,7 +21,7 @@ export async function bestCheckpoint(log: RunLog): Promise<BestCheckpoint | unde
   if (metric === null) return undefined;
   let best: BestCheckpoint | undefined;
   for await (const name of log.eachCheckpointName()) {
-    const value = valueOf(await log.evaluationAt(name.iteration), metric);
+    const value = valueOf(await evaluationOf(log, name.iteration), metric);
     if (value === undefined || (best !== undefined && isBetter(best.value, value, mode))) continue;
     if ((await log.checkpointOf(name.iteration, name.stateDigest)) !== undefined) best = { ...name, metric, value };
   }
@@ -30,6 +30,12 @@ export async function bestCheckpoint(log: RunLog): Promise<BestCheckpoint | unde
 
 async function ruleOf(log: RunLog): Promise<Rule> {
   return parseRecipe((await log.revision()).recipe).trainer;
+}
+
+/** Not that of another state at this position, where a term begins with the state of a standby. */
+async function evaluationOf(log: RunLog, position: number): Promise<EvalRecord | undefined> {
+  const evaluation = await log.evaluationAt(position);
+  return evaluation?.weightsDigest === (await log.at(position)).weightsDigest ? evaluation : undefined;
 }
 
 /** Undefined where the validation lacks the metric, or has no number for it. */

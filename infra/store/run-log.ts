@@ -225,6 +225,12 @@ export class RunLog {
     return { term, position, parent, stateDigest, components, weightsDigest, counters };
   }
 
+  /** The term that begins at this position with the state of a standby, if it is there that the log goes on. */
+  async begunByStandbyAt(position: number): Promise<number | undefined> {
+    const { term, from } = await this.#stretchAt(position, await this.#needNewest());
+    return from === position && (await this.#term(term)).record.standby !== undefined ? term : undefined;
+  }
+
   /** The `parent` of a new term that continues from `position`: the record that made the state, and the term that holds it. */
   async parentAt(position: number, newest?: TermRecord): Promise<NonNullable<TermRecord['parent']>> {
     const first = await this.#term(1);

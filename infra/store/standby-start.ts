@@ -1,8 +1,11 @@
 /** The state of a standby, from the result of its last update. */
 import { z } from 'zod';
 import { damage } from '../../core/damage.ts';
+import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
+import { claimKeyOf } from './claim-key.ts';
 import { needRecord } from './records.ts';
+import { requireProof } from './result-proof.ts';
 import type { RunLog } from './run-log.ts';
 import type { StandbyStart } from './terms.ts';
 
@@ -11,11 +14,17 @@ const updated = z.object({
   components: z.record(z.string(), z.object({ stateDigest: z.string(), weightsDigest: z.string() })),
 });
 
-/** `key`: of the result. Throws PauseError `MissingRecord` or `DamagedRecord`. */
-export async function standbyStart({ store }: RunLog, key: string): Promise<StandbyStart> {
+/**
+ * `key`: of the result; `process`: who asks. Throws PauseError `MissingRecord`, or `DamagedRecord` also for a result that no
+ * worker of the stack has written.
+ */
+export async function standbyStart({ store, runId }: RunLog, key: string, process: string): Promise<StandbyStart> {
   const { record } = await needRecord(store, key, resultRecord);
+  const { jobId } = record;
+  if (key !== keys.result(runId, jobId)) throw damage('DamagedRecord', key, `expected its own job, found ${jobId}`);
+  requireProof(await claimKeyOf(store, process), runId, jobId, record);
   const output = updated.safeParse(record.output);
   if (!output.success || record.stage !== 'update')
     throw damage('DamagedRecord', key, `expected the result of an update, found one of ${record.stage}`);
-  return { result: record.jobId, ...output.data } as StandbyStart;
+  return { result: jobId, ...output.data } as StandbyStart;
 }

@@ -299,7 +299,7 @@ describe('a term after the first', () => {
       stateDigest: state,
       components: { actor: { stateDigest: state, weightsDigest: state } },
     };
-    const engine = { profile: exampleProfile, checkpoint: 3 };
+    const engine = { profile: exampleProfile, from: 3 };
     const begun = await openNextTerm(log, wanted(1, { engine, standby, reason: 'standby' }));
     expect(begun.record).toMatchObject({
       startState: state,

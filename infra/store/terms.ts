@@ -52,8 +52,8 @@ export interface WantedTerm {
 export interface EngineChange {
   /** The arithmetic from now on. */
   readonly profile: NumericProfile;
-  /** Position of a checkpoint that was verified, or the first position of the log. */
-  readonly checkpoint: number;
+  /** Where the term starts: at a checkpoint that was verified, the first position of the log, or the state of a standby. */
+  readonly from: number;
 }
 
 /** The state of a standby, as its last update names it. */
@@ -65,7 +65,7 @@ export interface StandbyStart {
 }
 
 /** Where the term starts; undefined: at the end of the log. */
-const wantedBegin = ({ engine, position }: WantedTerm): number | undefined => engine?.checkpoint ?? position;
+const wantedBegin = ({ engine, position }: WantedTerm): number | undefined => engine?.from ?? position;
 
 /**
  * Throws FencedError with the owner's name when another process opened it, InvalidInputError for a position that is not

@@ -91,7 +91,7 @@ describe('a run whose standby has other bits', () => {
     ['while it makes a batch', 'result.before', { stage: 'advantage' }],
   ] as const)('goes on with the state of the standby when the leader is killed %s', async (_, point, facts) => {
     const run = await loop.start(recipe);
-    await loop.said(run, /its standby computes other bits/);
+    await loop.said(run, /the last bits of its standby differ/);
     const { leader, standby } = await trainersOf(run);
     const before = await restored(run, standby);
     const at = await killAt(run, point, leader, facts);
@@ -110,10 +110,10 @@ describe('a run whose standby has other bits', () => {
 
   it('ends when the standby that leads is lost, too, before its state is saved', async () => {
     const run = await loop.start(recipe);
-    await loop.said(run, /its standby computes other bits/);
+    await loop.said(run, /the last bits of its standby differ/);
     const { leader, standby } = await trainersOf(run);
     await kill(loop.process(leader));
-    await loop.said(run, /its standby leads, in other bits/);
+    await loop.said(run, /its standby leads, with a state/);
     await kill(loop.process(standby));
     await loop.reaches(run, 'completed');
     const reasons = (await terms(run)).map(({ reason }) => reason);

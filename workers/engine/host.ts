@@ -261,7 +261,9 @@ export class EngineHost {
     const state = await this.#runState(context, trained);
     if (state.tag?.stateDigest !== target) {
       const mayDiffer = !profile.deterministic;
-      if (mayDiffer && !follows) await refuseToLead(state, context, await this.log(context));
+      // Only a state of the whole run can begin a term.
+      if (mayDiffer && !follows && trained.part !== true)
+        await refuseToLead(state, target, context, await this.log(context));
       await this.interrupt(state);
       const ports = await this.#recoverPorts(context, model, profile);
       await restoreTo(state, target, context.at.iteration, { ...ports, follows: mayDiffer && follows });
@@ -289,11 +291,11 @@ export class EngineHost {
     return isAgain || isSame ? { state, output: madeBy.output } : undefined;
   }
 
-  /** Notes that the state is at this position of its run's log now; `isIn`: the log has, or gets, just this state there. */
-  standsAt(state: RunState, context: JobContext, iteration: number, isIn = true): void {
+  /** Notes that the state is at this position of its run now; `isLogged`: the log has, or gets, just this state there. */
+  standsAt(state: RunState, context: JobContext, iteration: number, isLogged = true): void {
     for (const trained of this.#trained.values()) {
       if (trained.state !== state) continue;
-      if (isIn) trained.place = { context, iteration };
+      if (isLogged) trained.place = { context, iteration };
       else delete trained.place;
     }
   }

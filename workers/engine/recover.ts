@@ -8,13 +8,11 @@ import type { Digest, RunId } from '../../core/ids.ts';
 import { restoreMetrics } from '../../core/metrics.ts';
 import { keys } from '../../core/records/keys.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
-import type { UpdateRecord } from '../../core/records/schema.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import type { Call } from '../../core/ports/policy.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 import { runStateOf } from '../../infra/store/digest.ts';
 import { needRecord } from '../../infra/store/records.ts';
-import type { Stored } from '../../infra/store/records.ts';
 import type { CheckpointName } from '../../infra/store/run-checkpoints.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
@@ -24,7 +22,7 @@ import { checkpointPlace, otherReplayCode } from '../../core/wire/other-replay.t
 import { checkpointSource } from './checkpoint.ts';
 import type { OwnLoss } from './own-modules.ts';
 import { namesOf } from './state.ts';
-import type { RunState } from './state.ts';
+import type { Applied, RunState } from './state.ts';
 import { applyBatch } from './update.ts';
 
 export interface RecoverPorts {
@@ -82,8 +80,7 @@ export async function restoreTo(state: RunState, target: Digest, position: numbe
   for (let k = from + 1; k <= position; k++) {
     const other = await replay(state, k, ports);
     if (other === undefined || ports.follows === true) continue;
-    if (ports.reproducible || ports.log.runId !== ports.runId)
-      throw divergent(ports, k, other.update.key, other.found, state.digestIn(other.update.record));
+    if (ports.reproducible || ports.log.runId !== ports.runId) throw divergent(ports, k, other);
     state.markDirty();
     throw otherReplay(ports, k, await loadNewest(state, position, ports));
   }
@@ -109,14 +106,26 @@ async function positionOf(
       throw error;
     });
     if (there !== undefined && state.digestIn(there) === state.tag.stateDigest) return k;
-    if (there !== undefined && follows === true && (await hasApplied(state, k, log))) return k;
+    if (
+      there !== undefined &&
+      follows === true &&
+      state.madeBy !== undefined &&
+      (await hasApplied(state.madeBy, k, log))
+    )
+      return k;
   }
   return undefined;
 }
 
-/** Is the batch of iteration k the last one that this state has got? Its record names all before it. */
-export async function hasApplied({ madeBy }: RunState, k: number, log: RunLog): Promise<boolean> {
-  return madeBy !== undefined && k > (await log.first()) && (await log.iteration(k)).batch.digest === madeBy.batch;
+/** Is the batch of iteration k the one that this update has applied? Its record names all before it. */
+export async function hasApplied({ batch }: Applied, k: number, log: RunLog): Promise<boolean> {
+  if (k <= (await log.first())) return false;
+  try {
+    return (await log.iteration(k)).batch.digest === batch;
+  } catch (error) {
+    if (isDamage(error)) return false; // the replay reaches it and throws an error with a hint
+    throw error;
+  }
 }
 
 /** A damaged checkpoint is reported and skipped; the base model can always be loaded. */
@@ -175,12 +184,15 @@ async function loadNamed(
   faultPoint('recover.loaded', { iteration });
 }
 
-/** Resolves with the state that it found when the record has another one. */
-async function replay(
-  state: RunState,
-  k: number,
-  ports: RecoverPorts,
-): Promise<{ readonly update: Stored<UpdateRecord>; readonly found: Digest } | undefined> {
+/** What a replay has found, beside what the log has there. */
+interface OtherState {
+  readonly key: string;
+  readonly found: Digest;
+  readonly committed: Digest;
+}
+
+/** Resolves with the state that it found when the log has another one. */
+async function replay(state: RunState, k: number, ports: RecoverPorts): Promise<OtherState | undefined> {
   const { batch, update, tensors } = await readIteration(k, ports);
   // The record says that the state did not change: a bad step, or the user skipped the batch.
   if (tensors === undefined) {
@@ -197,7 +209,7 @@ async function replay(
   if (from !== undefined) state.noteUpdate({ ...namesOf(batch), from, output });
   // A later term may begin here with the state of a standby, which is not the one that the update has made.
   const committed = state.digestIn(await ports.log.at(k));
-  if (output.stateDigest !== committed) return { update, found: output.stateDigest };
+  if (output.stateDigest !== committed) return { key: update.key, found: output.stateDigest, committed };
   ports.say(`replayed iteration ${k}`);
   return undefined;
 }
@@ -239,10 +251,10 @@ function otherReplay({ log }: RecoverPorts, k: number, checkpoint: number): Term
 /**
  * The replay gave another state than the record. The user must find a compatible machine or discard later iterations.
  */
-function divergent({ runId, log }: RecoverPorts, k: number, key: string, found: Digest, recorded: Digest): PauseError {
+function divergent({ runId, log }: RecoverPorts, k: number, { key, found, committed }: OtherState): PauseError {
   return new PauseError(
     'DivergentReplay',
-    `${key}: iteration ${k} replayed to state ${found}; its record says ${recorded}`,
+    `${key}: iteration ${k} replayed to state ${found}; the log says ${committed}`,
     {
       where: key,
       hint:

@@ -1,11 +1,14 @@
-/** A trainer that has followed a run in other bits than its leader, and is asked to lead it. */
+/** A trainer that has followed a run to a state whose last bits are not those of the log, and is asked to lead it. */
+import { isDamage } from '../../core/damage.ts';
 import { TerminalError } from '../../core/errors.ts';
-import type { RunId } from '../../core/ids.ts';
+import type { Digest, RunId } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
-import { batchDecision } from '../../core/records/schema.ts';
+import { batchDecision, resultRecord } from '../../core/records/schema.ts';
 import { standbyLeadsCode } from '../../core/wire/other-replay.ts';
+import { readRecord } from '../../infra/store/records.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 import { hasApplied } from './recover.ts';
+import { namesOf } from './state.ts';
 import type { RunState } from './state.ts';
 
 interface Place {
@@ -14,24 +17,40 @@ interface Place {
 }
 
 /**
- * Throws TerminalError `StandbyLeads` when this state has got the batches up to the job's position and no state of the log has
- * its bits. `where` is the key of the result that names it. The control process then opens a term that begins with it.
+ * Throws TerminalError `StandbyLeads` when this process has applied the batches up to the job's position, and got another state
+ * there than `target`, that of the log. `where` is the key of the result that names it. The control process then opens a term that
+ * begins with it.
  */
-export async function refuseToLead(state: RunState, { runId, at }: Place, log: RunLog): Promise<void> {
-  const result = await resultOf(state, at, log);
-  if (result === undefined || (await log.store.head(result)) === undefined) return;
+export async function refuseToLead(state: RunState, target: Digest, { runId, at }: Place, log: RunLog): Promise<void> {
+  const reached = await reachedAt(state, at, log);
+  if (reached?.result === undefined || reached.state === target) return;
+  // Another trainer may have written the result of the job before this one did.
+  if ((await stateIn(reached.result, log)) !== reached.state) return;
   throw new TerminalError(
     standbyLeadsCode,
-    `this trainer has followed ${runId} to iteration ${at.iteration} in other bits than the one that led it`,
-    { where: result },
+    `this trainer has followed ${runId} to iteration ${at.iteration}, to a state whose last bits are its own`,
+    { where: reached.result },
   );
 }
 
-/** Key of the result that names the state at this position. It may have got the batch after it, too. */
-async function resultOf(state: RunState, { term, iteration }: Place['at'], log: RunLog) {
-  const { madeBy } = state;
-  if (state.tag === undefined || madeBy === undefined) return undefined;
-  if (await hasApplied(state, iteration, log)) return madeBy.result;
+/** What this process has made of the batches up to this position. It may have applied the batch after it, too. */
+async function reachedAt({ tag, madeBy }: RunState, { term, iteration }: Place['at'], log: RunLog) {
+  if (tag === undefined || madeBy === undefined) return undefined;
+  if (await hasApplied(madeBy, iteration, log)) return { result: madeBy.result, state: tag.stateDigest };
   const next = await log.read(keys.batch(log.runId, term, iteration + 1), batchDecision);
-  return next?.digest === madeBy.batch ? madeBy.resultBefore : undefined;
+  const isApplied =
+    next !== undefined &&
+    next.record.decision !== 'seal' &&
+    namesOf({ ...next, record: next.record }).original === madeBy.original;
+  return isApplied ? { result: madeBy.resultBefore, state: madeBy.from } : undefined;
+}
+
+/** The state that a result names; undefined when it is missing or damaged. */
+async function stateIn(result: string, { store }: RunLog): Promise<unknown> {
+  try {
+    return (await readRecord(store, result, resultRecord))?.record.output['stateDigest'];
+  } catch (error) {
+    if (isDamage(error)) return undefined;
+    throw error;
+  }
 }

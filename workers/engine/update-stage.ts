@@ -9,6 +9,7 @@ import { needRecord } from '../../infra/store/records.ts';
 import type { Stored } from '../../infra/store/records.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import type { EngineHost, JobContext } from './host.ts';
+import { hasApplied } from './recover.ts';
 import { StageTimer } from './stage-timer.ts';
 import { namesOf } from './state.ts';
 import type { RunState } from './state.ts';
@@ -47,8 +48,9 @@ async function applied(
   const store = await host.store(context.store);
   const tensors = decodeBatch(await getBlob(store, context.runId, record.tensors), key);
   const state = await host.stateAt(context, input, input.parentState, input.standby === true);
-  const { tag, madeBy } = state;
+  const { tag } = state;
   if (tag === undefined) throw new Error('an update begins with a clean state');
+  const resultBefore = input.profile.deterministic ? undefined : await resultAt(host, state, context);
   await host.interrupt(state);
   if (input.save) host.prepareCheckpoint(state);
   const isOfCritic = input.components?.length === 1 && input.components[0] === 'critic';
@@ -64,9 +66,15 @@ async function applied(
     from: tag.stateDigest,
     output,
     result: keys.result(context.runId, context.jobId),
-    ...(madeBy?.result !== undefined && { resultBefore: madeBy.result }),
+    ...(resultBefore !== undefined && { resultBefore }),
   });
   return { state, output };
+}
+
+/** Key of the result of this process that named the state at the job's position. */
+async function resultAt(host: EngineHost, { madeBy }: RunState, context: JobContext): Promise<string | undefined> {
+  if (madeBy === undefined) return undefined;
+  return (await hasApplied(madeBy, context.at.iteration, await host.log(context))) ? madeBy.result : undefined;
 }
 
 /**
