@@ -6,6 +6,7 @@ import type { LogPosition } from '../infra/store/run-log.ts';
 import { cursorAfter } from '../core/rl/draws.ts';
 import { endpointSettings, rewardComponentsOf, scoresLists } from '../core/recipe/index.ts';
 import { scorerSettings } from '../core/recipe/scorer-settings.ts';
+import type { Publication } from '../core/records/publications.ts';
 import { anyProfile } from '../core/records/profile-ids.ts';
 import type { NumericProfile } from '../core/records/schema.ts';
 import type { Digest } from '../core/ids.ts';
@@ -53,6 +54,7 @@ export function rolloutJobs(
         stopStrings: recipe.rollout.stop,
         seed: seedOf(recipe, purpose),
       },
+      ...publishedAs(at.publication),
       ...ahead,
     });
   }
@@ -102,6 +104,10 @@ export function rewardJob(
     follows: jobId,
   };
 }
+
+/** Absent where it is the fp32 values: the digest of those is in the input. */
+export const publishedAs = (publication: Publication): { readonly publication?: Publication } =>
+  publication.format === 'F32' ? {} : { publication };
 
 /** What is scored in lists waits for the last response to its prompt, so it is not scored ahead. */
 function aheadOf(

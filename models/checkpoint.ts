@@ -8,7 +8,7 @@ import { stateParts } from '../core/ports/policy.ts';
 import type { StatePart, StatePiece } from '../core/ports/policy.ts';
 import { keys } from '../core/records/keys.ts';
 import type { CheckpointManifest, ComponentCheckpoint, ShardInfo } from '../core/records/schema.ts';
-import { readSafetensorsStream, safetensorsPieces } from './safetensors.ts';
+import { dtypeBytes, readSafetensorsStream, safetensorsPieces } from './safetensors.ts';
 import { f32 } from './trajectories.ts';
 
 /**
@@ -46,21 +46,35 @@ export function encodeShard(
  * Streams the pieces of one shard to the sinks that `sinkOf` returns. Throws TerminalError `DamagedShard` when its
  * content does not match the manifest; the pieces received until then must not be used.
  */
-export async function readShard(
+export function readShard(
   shard: ShardInfo,
   file: AsyncIterable<Uint8Array>,
   sinkOf: (piece: StatePiece) => ByteSink,
 ): Promise<void> {
+  return readShardTensors(shard, file, ({ name, start, end }) => {
+    const part = stateParts.find((one) => one === name);
+    return part && { dtype: 'F32', sink: () => sinkOf({ part, start, end }) };
+  });
+}
+
+/** The same with any tensors: `expected` says which type one has, and which sink; undefined: it does not belong here. */
+export async function readShardTensors(
+  shard: ShardInfo,
+  file: AsyncIterable<Uint8Array>,
+  expected: (
+    tensor: ShardInfo['tensors'][number],
+  ) => { readonly dtype: 'F32' | 'BF16'; readonly sink: () => ByteSink } | undefined,
+): Promise<void> {
   const missing = new Map(shard.tensors.map((tensor) => [tensor.name, tensor]));
   await readSafetensorsStream(file, shard.bytes, shard.blob, ({ name, dtype, begin, end: dataEnd }) => {
     const tensor = missing.get(name);
-    const part = stateParts.find((one) => one === name);
-    if (tensor === undefined || part === undefined) throw damagedShard(shard, `${name} is not in the manifest`);
+    const found = tensor && expected(tensor);
+    if (tensor === undefined || found === undefined) throw damagedShard(shard, `${name} is not in the manifest`);
     const { start, end } = tensor;
-    if (dtype !== 'F32' || dataEnd - begin !== 4 * (end - start))
+    if (dtype !== found.dtype || dataEnd - begin !== dtypeBytes[dtype] * (end - start))
       throw damagedShard(shard, `${name} ${start}–${end} holds ${dataEnd - begin} bytes of ${dtype}`);
     missing.delete(name);
-    return sinkOf({ part, start, end });
+    return found.sink();
   });
   const [absent] = missing.keys();
   if (absent !== undefined) throw damagedShard(shard, `${absent} is not in it`);

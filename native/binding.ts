@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
-import type { BlockHash } from '../core/ports/policy.ts';
+import type { BlockHash, EngineParameter, WeightsFormat } from '../core/ports/policy.ts';
 import { InvalidInputError, TerminalError } from '../core/errors.ts';
 import { addonFile } from './addon-file.ts';
 
@@ -16,7 +16,7 @@ export interface NativeFunctions {
   engineInfo(): { isa: string; bf16: boolean; build: string; threads: number };
   ticks(): number;
   trainerCreate(spec: object, options: object): NativeHandle;
-  trainerParameters(handle: NativeHandle): { name: string; shape: number[]; offset: number; size: number }[];
+  trainerParameters(handle: NativeHandle): EngineParameter[];
   /** Copies elements from `start` on. */
   trainerRead(handle: NativeHandle, part: string, start: number, into: Float32Array): void;
   /** Replaces bytes from `firstByte` on. */
@@ -31,6 +31,17 @@ export interface NativeFunctions {
     digests: Uint8Array,
     hash: BlockHash,
   ): boolean;
+  /** Copies bytes of the weights as they are published. */
+  publishedRead(handle: NativeHandle, format: WeightsFormat, firstByte: number, into: Uint8Array): void;
+  publishedWrite(handle: NativeHandle, format: WeightsFormat, firstByte: number, bytes: Uint8Array): void;
+  /** BLAKE3 of blocks into digests. */
+  publishedDigests(
+    handle: NativeHandle,
+    format: WeightsFormat,
+    block: number,
+    blockBytes: number,
+    digests: Uint8Array,
+  ): void;
   trainerRefresh(handle: NativeHandle): void;
   trainerForward(
     handle: NativeHandle,

@@ -26,6 +26,8 @@ const spec = decoder();
 const trainer = () => call('trainerCreate', spec, options) as NativeHandle;
 const generator = (handle: unknown) => call('generatorOpen', handle, 2, 40, 6);
 const ints = (...values: number[]) => Int32Array.from(values);
+const elementsOf = ({ tensors }: typeof spec) =>
+  tensors.reduce((sum, { shape }) => sum + shape.reduce((size, length) => size * length, 1), 0);
 const plain = Float64Array.of(1, 0, 1, 0, 1);
 
 const folder = mkdtempSync(join(tmpdir(), 'petrel-border-'));
@@ -154,6 +156,21 @@ describe('the addon refuses', () => {
     'an array for results that is too short',
     () => forward(trainer(), { 7: new Float32Array(1) }),
     /^trainerForward: logProbs must be of 2 values, got 1$/,
+  );
+  refused(
+    'a publication in bf16 of a model that computes in fp32',
+    () => call('publishedRead', trainer(), 'BF16', 0, new Uint8Array(1)),
+    /^publishedRead: format must be F32 for a model that computes in fp32, got BF16$/,
+  );
+  refused(
+    'published bytes past the end',
+    () => call('publishedWrite', trainer(), 'F32', 1, new Uint8Array(4 * elementsOf(spec))),
+    /^publishedWrite: firstByte must be at least \d+ bytes before the end, got 1$/,
+  );
+  refused(
+    'digests of blocks that are not there',
+    () => call('publishedDigests', trainer(), 'F32', 0, 1 << 20, new Uint8Array(64)),
+    /^publishedDigests: digests must be of 32 values, got 64$/,
   );
   refused('a scale that is not finite', () => forward(trainer(), { 5: NaN }), /scale must be finite, got NaN/);
   refused(

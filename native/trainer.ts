@@ -4,17 +4,19 @@ import type {
   AdamW,
   BlockHash,
   DifferentiableOutput,
+  EngineParameter,
   ForwardOptions,
   ForwardResult,
   OutputGradients,
   OutputArrays,
   OutputName,
   PackedBatch,
-  ParameterInfo,
   StatePart,
   StepResult,
+  WeightsFormat,
 } from '../core/ports/policy.ts';
 import { outputsOfHead } from '../core/ports/policy.ts';
+import { publishedBytes } from '../core/records/publications.ts';
 import { native, rememberHandle, type NativeHandle } from './binding.ts';
 import { digestBytes, digestsBySoftware } from './block-digests.ts';
 import { check, checkBatch, checkForward, checkOptions, checkSpec } from './validate.ts';
@@ -42,7 +44,7 @@ export function createTrainer(spec: DecoderSpec, options: PolicyOptions): Native
 export class NativeTrainer {
   readonly spec: DecoderSpec;
   readonly options: PolicyOptions;
-  readonly parameters: readonly ParameterInfo[];
+  readonly parameters: readonly EngineParameter[];
   /** Number of fp32 elements of each part. A model that is not trainable has only weights. */
   readonly elements: number;
   /** Optimiser steps taken so far (AdamW's t). */
@@ -196,6 +198,33 @@ export class NativeTrainer {
         const count = Math.min(blocksAtOnce * values, this.elements - block * values);
         into.set(digestsBySoftware(this.read(part, block * values, new Float32Array(count)), blockBytes));
       }
+      onProgress?.();
+    }
+    return digests;
+  }
+
+  /** Bytes of the weights as they are published (core/records/publications.ts), from `start` on. BF16: of a model in bf16. */
+  readPublished(format: WeightsFormat, start: number, into: Uint8Array): void {
+    native().publishedRead(this.#handle, format, start, into);
+  }
+
+  /** A sink for bytes [start, end) of a publication. It throws RangeError for more bytes than those. */
+  publishedWriter(format: WeightsFormat, start: number, end: number): (bytes: Uint8Array) => void {
+    let at = start;
+    return (bytes) => {
+      if (at + bytes.byteLength > end)
+        throw new RangeError(`${format} ${start}–${end}: ${at + bytes.byteLength - end} bytes too many`);
+      native().publishedWrite(this.#handle, format, at, bytes);
+      at += bytes.byteLength;
+    };
+  }
+
+  /** Digests [blocks][32], BLAKE3, of the publication in BF16, on several threads. Of a model in bf16. */
+  publishedDigests(blockBytes: number, onProgress?: () => void): Uint8Array {
+    const digests = new Uint8Array(Math.ceil(publishedBytes(this.parameters, 'BF16') / blockBytes) * digestBytes);
+    for (let block = 0; block * digestBytes < digests.length; block += blocksAtOnce) {
+      const into = digests.subarray(block * digestBytes, (block + blocksAtOnce) * digestBytes);
+      native().publishedDigests(this.#handle, 'BF16', block, blockBytes, into);
       onProgress?.();
     }
     return digests;

@@ -305,6 +305,7 @@ export class InProcessLoop {
       progress: () => {},
       say: () => {},
       count: (name, value) => void (counts[name] = value),
+      publication: request.publication,
       holders: [],
       ended: () => {},
       journal: {

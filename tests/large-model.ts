@@ -19,7 +19,7 @@ import { readDecoderSpec } from '../models/config.ts';
 import { readConfigJson } from '../models/weights.ts';
 import { engineInfo } from '../native/index.ts';
 import { savePart } from '../workers/engine/checkpoint.ts';
-import { weightsOf } from '../workers/engine/host.ts';
+import { weightsOf } from '../workers/engine/published-shards.ts';
 import { nativeEngines } from '../workers/engine/native-engines.ts';
 import { rootOf } from '../workers/engine/state.ts';
 import { saveRandomModel } from './random-model.ts';

@@ -3,13 +3,15 @@ import { damage } from '../../core/damage.ts';
 import { errorToJson } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
-import type { NumericProfile } from '../../core/records/schema.ts';
+import { publicationOf } from '../../core/records/publications.ts';
+import type { NumericProfile, UpdateRecord } from '../../core/records/schema.ts';
 import type { JobRequest } from '../../infra/nats/dispatcher.ts';
 import type { Head } from '../../infra/store/run-log.ts';
 import type { Presence } from '../../core/wire/messages.ts';
 import { stateOfPart } from '../parts.ts';
 import type { ActivityPorts } from '../ports.ts';
 import type { Recompute } from '../recompute.ts';
+import { publishedAs } from '../rollout-jobs.ts';
 import type { RunContext } from '../run-context.ts';
 import { trains } from '../settings.ts';
 
@@ -32,14 +34,14 @@ export class WeightsPublisher {
    */
   async beforeRollouts(context: RunContext, head: Head, signal: AbortSignal): Promise<() => void> {
     const { runId } = context.log;
-    if (head.position === 0 || this.#published.get(runId) === head.weightsDigest) return () => {};
+    if (head.position === 0 || this.#published.get(runId) === head.publication.digest) return () => {};
     const workers = await this.#ports.listWorkers();
     const { components } = trains(context.recipe);
     const holds = ({ lease, trains: trained }: Presence) =>
       lease === runId && (trained === undefined || components?.some((name) => trained.includes(name)));
     const outside = workers.filter((worker) => worker.roles.includes('rollout') && !holds(worker));
     if (outside.length > 0 && !this.#ports.dispatcher.servesWeights(runId)) await this.publish(context, head, signal);
-    this.#published.set(runId, head.weightsDigest);
+    this.#published.set(runId, head.publication.digest);
     return outside.length === 0 ? () => {} : () => this.#publishBeside(context, head, signal);
   }
 
@@ -47,7 +49,7 @@ export class WeightsPublisher {
   #publishBeside(context: RunContext, head: Head, signal: AbortSignal): void {
     const { runId } = context.log;
     this.publish(context, head, signal).catch((error: unknown) => {
-      if (this.#published.get(runId) === head.weightsDigest) this.#published.delete(runId);
+      if (this.#published.get(runId) === head.publication.digest) this.#published.delete(runId);
       if (!signal.aborted) this.#ports.say(runId, 'debug', `weights not published: ${errorToJson(error).message}`);
     });
   }
@@ -57,19 +59,21 @@ export class WeightsPublisher {
     { log, inputs, iterations }: RunContext,
     iteration: number,
     profile: NumericProfile,
-    weights: Digest,
+    policy: UpdateRecord['components'][string],
   ): void {
     if (iteration >= iterations) return;
     const { runId, store } = log;
     const { model } = inputs;
-    this.#ports.dispatcher.announceWeights({ runId, store: store.url, iteration, model, profile, weights });
+    const of = { runId, store: store.url, iteration, model, profile };
+    const { weightsDigest: weights } = policy;
+    this.#ports.dispatcher.announceWeights({ ...of, weights, ...publishedAs(publicationOf(policy)) });
   }
 
   /** Publishes the weights while the run has its trainer, so that its rollouts need none. */
   async beforeTurnEnds(context: RunContext, head: Head, signal: AbortSignal): Promise<void> {
     if (head.position === 0) return; // its weights are the model's
     await this.publish(context, head, signal);
-    this.#published.set(context.log.runId, head.weightsDigest);
+    this.#published.set(context.log.runId, head.publication.digest);
   }
 
   /** Any trainer of the run can publish its weights. With `again`, an existing publication is replaced. */
@@ -77,9 +81,10 @@ export class WeightsPublisher {
     const request = publication(this.#ports, context, head);
     const { jobId } = await this.#recompute.run(request, { signal });
     if (!again) return;
-    const because = `weights ${head.weightsDigest.slice(0, 12)} are damaged`;
+    const { digest } = head.publication;
+    const because = `weights ${digest.slice(0, 12)} are damaged`;
     if (!this.#recompute.again(request, jobId, because))
-      throw damage('DamagedBlob', keys.weights(context.log.runId, head.weightsDigest), because);
+      throw damage('DamagedBlob', keys.weights(context.log.runId, digest), because);
     await this.#recompute.run(request, { signal });
   }
 }
@@ -98,7 +103,14 @@ function publication(
     at: { term: head.term, iteration: head.position },
     store: log.store,
     profile: profile.id,
-    input: { weights: head.weightsDigest, state, model: inputs.model, profile, ...part },
+    input: {
+      weights: head.weightsDigest,
+      ...publishedAs(head.publication),
+      state,
+      model: inputs.model,
+      profile,
+      ...part,
+    },
   };
 }
 

@@ -70,7 +70,7 @@ export async function update(services: StageServices, ref: RunRef): Promise<Upda
   );
   events.committed();
   if (samplesResponses(context.recipe.kind))
-    services.weights.committed(context, iteration, head.profile, actorOf(decided.record.components).weightsDigest);
+    services.weights.committed(context, iteration, head.profile, actorOf(decided.record.components));
   sayIteration(ports, decided.record, pending.record);
   if (decided.record.outcome === 'skipped' && output.after.badSteps >= maxBadSteps)
     throw badStepsPause(ref.runId, output.after.badSteps, output.reason);

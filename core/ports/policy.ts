@@ -22,6 +22,16 @@ export interface ParameterInfo {
   readonly size: number;
 }
 
+/** A parameter of an engine. */
+export interface EngineParameter extends ParameterInfo {
+  /** BF16: only products read it, and they round it to bf16. F32: it is read as it is. */
+  readonly computed: 'F32' | 'BF16';
+}
+
+/** How weights are published: in fp32, or as a model that computes in bf16 reads them (core/records/publications.ts). */
+export const weightsFormats = ['F32', 'BF16'] as const;
+export type WeightsFormat = (typeof weightsFormats)[number];
+
 export type ComputeType = 'fp32' | 'bf16';
 
 export interface EngineOptions {
@@ -144,6 +154,12 @@ export type StateSource =
       readonly type: 'pieces';
       readonly read: (sinkOf: (piece: StatePiece) => ByteSink) => Promise<void>;
       readonly steps: number;
+    }
+  /** Published weights: `read` asks for the sink of bytes [start, end) of the publication, and gives it these bytes. */
+  | {
+      readonly type: 'published';
+      readonly format: WeightsFormat;
+      readonly read: (sinkOf: (start: number, end: number) => ByteSink) => Promise<void>;
     };
 
 /** Hash of the blocks in a state's digest. Of 32 bytes. */
@@ -157,7 +173,7 @@ export type BlockHash = (typeof blockHashes)[number];
  */
 export interface PolicyEngine {
   readonly spec: DecoderSpec;
-  readonly parameters: readonly ParameterInfo[];
+  readonly parameters: readonly EngineParameter[];
   /** Number of elements of each part of the state. */
   readonly elements: number;
   /** The outputs that its forward pass can give. */
@@ -184,5 +200,9 @@ export interface PolicyEngine {
   blockDigests(part: StatePart, blockBytes: number, hash: BlockHash, call?: Call): Promise<Uint8Array>;
   /** Copies a part's elements from `start` on into `into`. */
   read(part: StatePart, start: number, into: Float32Array): Promise<void>;
+  /** Digests [blocks][32], BLAKE3, of the weights as they are published in BF16. Only of an engine that computes in bf16. */
+  publishedDigests(blockBytes: number, call?: Call): Promise<Uint8Array>;
+  /** Copies bytes of the published weights from `start` on. BF16 only of an engine that computes in bf16. */
+  readPublished(format: WeightsFormat, start: number, into: Uint8Array): Promise<void>;
   close(): Promise<void>;
 }

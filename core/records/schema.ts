@@ -5,6 +5,7 @@
  */
 import { RUN_KINDS } from '../run-kinds.ts';
 import { desiredStates, runStates } from '../run-states.ts';
+import { weightsFormats } from '../ports/policy.ts';
 import { BYPASS_LOSS_TYPES } from '../rl/rollout-correction/options.ts';
 import { z } from 'zod';
 import { batchOf1, checkpointOf1, originOf1, publicationOf1, resultOf1, termOf1, updateOf1 } from './format1.ts';
@@ -407,7 +408,7 @@ const storedUpdate = z.object({
     componentState.extend({
       steps: z.array(optimizerStep),
       /** What samplers can load, by the type of its values: digests of weights manifests. */
-      publications: z.partialRecord(z.enum(['F32']), digest),
+      publications: z.partialRecord(z.enum(weightsFormats), digest),
     }),
   ),
   after: counters,
@@ -477,16 +478,20 @@ export const checkpointManifest = z.preprocess(
 );
 export type CheckpointManifest = z.infer<typeof checkpointManifest>;
 
-/** A publication of a component's weights. */
+/** What samplers load: publications.ts. */
+export const publication = z.object({ format: z.enum(weightsFormats), digest });
+
+/** A publication of a component's weights: publications.ts. */
 export const weightsManifest = z.preprocess(
   publicationOf1,
   z.object({
     format: z.literal(recordFormat),
     component: componentName,
+    /** Of the publication: of F32 that of the weights. */
     weightsDigest: digest,
     blockHash,
     /** Type of the values of each tensor in the shards. */
-    dtypes: z.record(z.string(), z.enum(['F32'])),
+    dtypes: z.record(z.string(), z.enum(weightsFormats)),
     shards: z.array(shardInfo),
   }),
 );

@@ -9,6 +9,7 @@ import {
   lossSettings,
   numericProfile,
   optimizerSettings,
+  publication,
   rolloutCorrectionSettings,
   runInputs,
 } from '../records/schema.ts';
@@ -218,6 +219,7 @@ const inputs = {
     components,
     part,
     weights: digest,
+    publication: publication.optional(),
     state: digest,
     model: digest,
     profile: numericProfile,

@@ -20,6 +20,7 @@ import type {
 } from '../records/schema.ts';
 import type { NamesBlockHash } from '../records/block-hash.ts';
 import type { Components } from '../records/components.ts';
+import type { Publication } from '../records/publications.ts';
 import type { EndpointSettings } from '../endpoint.ts';
 import type { Digest } from '../ids.ts';
 import type { SamplingSettings } from '../ports/sampler.ts';
@@ -324,6 +325,8 @@ export interface PartOfCheckpoint {
 /** Writes weights for rollout workers outside the trainer's process. */
 export interface WeightsInput extends Recomputable, Trains {
   readonly weights: Digest;
+  /** Absent: the fp32 values. */
+  readonly publication?: Publication | undefined;
   readonly state: Digest;
   readonly model: Digest;
   readonly profile: NumericProfile;

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import type { JobId, RunId } from '../ids.ts';
 import { roles } from '../roles.ts';
 import type { Role } from '../roles.ts';
+import { publication } from '../records/schema.ts';
 import { holderUrl, weightsHolders } from './weights.ts';
 import { workerEvent } from './worker-event.ts';
 import { anyPlace, placeWords } from './worker-identity.ts';
@@ -28,6 +29,8 @@ export const jobMessage = z.object({
   input: z.record(z.string(), z.unknown()),
   /** Of a rollout job: how its samples will be scored (jobs.ts, ScoringSettings). They may be scored before it has a result. */
   scoring: z.record(z.string(), z.unknown()).optional(),
+  /** Of a rollout job: what to load as its weights. Absent: the fp32 values. */
+  publication: publication.optional(),
   /** Of a reward job: the rollout job whose samples it scores. */
   follows: z.string().optional(),
 });

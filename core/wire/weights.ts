@@ -3,15 +3,15 @@
  * memory, or gets them at that moment: the trainer, or another sampler before it. The store is asked when nobody answers.
  *
  * ```
- *   GET http://<holder>/<run>/<digest of the weights>/<first element>
+ *   GET http://<holder>/<run>/<digest of the publication>/<first byte>
  *   authorization: HMAC-SHA-256(secret of the run, the path)
- *   → the fp32 values from that element on, little-endian, as they become available
+ *   → the bytes of the publication from that one on (core/records/publications.ts), as they become available
  * ```
  *
  * Whoever gets weights hashes them whole, so it does not matter who has sent them.
  */
 import { z } from 'zod';
-import { numericProfile } from '../records/schema.ts';
+import { numericProfile, publication } from '../records/schema.ts';
 
 /** Scheme, address and port of a process that serves weights. */
 export const holderUrl = z.string().regex(/^http:\/\/[^/\s]+:\d+$/);
@@ -30,6 +30,8 @@ export const newWeights = z.object({
   model: z.string(),
   profile: numericProfile,
   weights: z.string(),
+  /** What the samplers load. Absent: the fp32 values. */
+  publication: publication.optional(),
   /** Who gets them from whom: see `holdersBefore`. */
   order: z.array(holderUrl),
 });
@@ -45,12 +47,13 @@ export function holdersBefore(order: readonly string[], place: number): string[]
   return [...new Set([order[Math.floor((place - 1) / 2)], order[0]])].filter((url) => url !== undefined);
 }
 
-export const weightsPath = (runId: string, weights: string, first: number): string => `/${runId}/${weights}/${first}`;
+export const weightsPath = (runId: string, publication: string, firstByte: number): string =>
+  `/${runId}/${publication}/${firstByte}`;
 
 /** The parts of such a path; undefined for another text. */
-export function readWeightsPath(path: string): { runId: string; weights: string; first: number } | undefined {
+export function readWeightsPath(path: string): { runId: string; publication: string; firstByte: number } | undefined {
   const found = /^\/([^/]+)\/([0-9a-f]{64})\/(\d{1,15})$/.exec(path);
   if (found === null) return undefined;
-  const [, runId = '', weights = '', first = ''] = found;
-  return { runId, weights, first: Number(first) };
+  const [, runId = '', publication = '', firstByte = ''] = found;
+  return { runId, publication, firstByte: Number(firstByte) };
 }

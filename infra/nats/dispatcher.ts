@@ -10,6 +10,7 @@ import { anyProfile } from '../../core/records/profile-ids.ts';
 import { makeJobId } from '../../core/ids.ts';
 import type { Digest } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
+import type { Publication } from '../../core/records/publications.ts';
 import { recordFormat, resultRecord } from '../../core/records/schema.ts';
 import type { ResultRecord, Writer } from '../../core/records/schema.ts';
 import type { Store } from '../../core/ports/store.ts';
@@ -70,6 +71,8 @@ export interface JobRequest<S extends Stage> {
   readonly divisible?: boolean;
   /** Of a rollout job: how its samples will be scored. No part of the input, because it does not change the samples. */
   readonly scoring?: ScoringSettings;
+  /** Of a rollout job: what to load as its weights. No part of the input, because every publication gives the same samples. */
+  readonly publication?: Publication;
   /** Of a reward job: the rollout job whose samples it scores. */
   readonly follows?: string;
 }
@@ -320,10 +323,11 @@ export class Dispatcher {
   }
 
   /** Whom a process asks for the weights of a rollout job. */
-  #holdersOf<S extends Stage>({ stage, runId, input }: JobRequest<S>, claimant: WorkerIdentity): string[] {
+  #holdersOf<S extends Stage>({ stage, runId, input, publication }: JobRequest<S>, claimant: WorkerIdentity): string[] {
     if (stage !== 'rollout') return [];
     const { weights } = input as StageTypes['rollout']['input'];
-    return this.#weights.holdersFor(runId, weights, this.#workers.servesAt(claimant), this.#workers.trainerOf(runId));
+    const digest = publication?.digest ?? weights;
+    return this.#weights.holdersFor(runId, digest, this.#workers.servesAt(claimant), this.#workers.trainerOf(runId));
   }
 
   /** Can processes that sample get the run's weights from its trainer? */
@@ -336,10 +340,11 @@ export class Dispatcher {
    * they have nothing to do. When the message is lost, they get them with their next job.
    */
   announceWeights(committed: Omit<NewWeights, 'v' | 'order'>): void {
-    const { runId, weights, profile } = committed;
+    const { runId, weights, publication, profile } = committed;
     const trainer = this.#workers.trainerOf(runId);
     if (trainer === undefined) return;
-    const order = [...this.#weights.begin(runId, weights as Digest, [trainer, ...this.#workers.samplers(profile.id)])];
+    const digest = (publication?.digest ?? weights) as Digest;
+    const order = [...this.#weights.begin(runId, digest, [trainer, ...this.#workers.samplers(profile.id)])];
     this.#nc.publish(newWeightsSubject, JSON.stringify({ ...committed, v: 1, order } satisfies NewWeights));
   }
 
@@ -483,6 +488,7 @@ function messageOf<S extends Stage>(request: JobRequest<S>, jobId: string): JobM
     store: request.store.url,
     input: { ...request.input },
     ...(request.scoring !== undefined && { scoring: { ...request.scoring } }),
+    ...(request.publication !== undefined && { publication: request.publication }),
     ...(request.follows !== undefined && { follows: request.follows }),
   };
 }

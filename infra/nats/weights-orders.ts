@@ -3,6 +3,7 @@ import type { Digest } from '../../core/ids.ts';
 import { holdersBefore } from '../../core/wire/weights.ts';
 
 interface Order {
+  /** Digest of the publication. */
   readonly weights: string;
   readonly urls: string[];
 }

@@ -108,7 +108,7 @@ async function weightsInUse(log: RunLog): Promise<ReadonlySet<Digest>> {
   if (head === undefined) return new Set();
   const first = actorOf(head.termRecord.components).weightsDigest;
   const before = await log.at(Math.max(0, head.position - 1), head.termRecord).catch(unlessUnanswered);
-  return new Set([head.weightsDigest, first, before?.weightsDigest ?? first]);
+  return new Set([head.publication.digest, first, before?.publication.digest ?? first]);
 }
 
 interface Manifest {

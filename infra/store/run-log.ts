@@ -13,6 +13,8 @@ import type { Store } from '../../core/ports/store.ts';
 import { actorOf } from '../../core/records/components.ts';
 import type { Components } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
+import { publicationOf } from '../../core/records/publications.ts';
+import type { Publication } from '../../core/records/publications.ts';
 import {
   batchDecision,
   recordFormat,
@@ -66,6 +68,8 @@ export interface LogPosition {
   readonly components: Components<ComponentState>;
   /** Of the policy. */
   readonly weightsDigest: Digest;
+  /** What samplers load of it. */
+  readonly publication: Publication;
   readonly counters: Counters;
 }
 
@@ -215,14 +219,18 @@ export class RunLog {
     if (position > owner.from) {
       const { digest: parent, record } = await this.#update(owner.term, position);
       const { stateDigest, components, after: counters } = record;
-      const { weightsDigest } = actorOf(components);
-      return { term, position, parent, stateDigest, components, weightsDigest, counters };
+      const policy = actorOf(components);
+      const { weightsDigest } = policy;
+      const publication = publicationOf(policy);
+      return { term, position, parent, stateDigest, components, weightsDigest, publication, counters };
     }
     const { digest: parent, record } = await this.#term(owner.term);
     const { startState: stateDigest, components } = record;
-    const { weightsDigest } = actorOf(components);
+    const policy = actorOf(components);
+    const { weightsDigest } = policy;
+    const publication = publicationOf(policy);
     const counters = await this.#countersOf(record);
-    return { term, position, parent, stateDigest, components, weightsDigest, counters };
+    return { term, position, parent, stateDigest, components, weightsDigest, publication, counters };
   }
 
   /** The term that begins at this position with the state of a standby, if it is there that the log goes on. */

@@ -1,6 +1,6 @@
 /** Skips a committed batch: an update record that leaves the state unchanged. */
 import { TerminalError } from '../../core/errors.ts';
-import { mapComponents, stepsOfBatch } from '../../core/records/components.ts';
+import { mainName, mapComponents, stepsOfBatch } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, updateRecord } from '../../core/records/schema.ts';
 import type { UpdateRecord, Writer } from '../../core/records/schema.ts';
@@ -27,6 +27,8 @@ export async function skipPendingBatch(log: RunLog, reason: string, writer: Writ
     );
   }
   const { record, digest } = pending;
+  const { publication: published } = head;
+  const policy = mainName(head.components);
   const skipped: UpdateRecord = {
     format: recordFormat,
     runId: log.runId,
@@ -37,10 +39,10 @@ export async function skipPendingBatch(log: RunLog, reason: string, writer: Writ
     outcome: 'skipped',
     reason,
     stateDigest: head.stateDigest,
-    components: mapComponents(head.components, ({ stateDigest, weightsDigest }) => ({
+    components: mapComponents(head.components, ({ stateDigest, weightsDigest }, name) => ({
       stateDigest,
       weightsDigest,
-      publications: { F32: weightsDigest },
+      publications: name === policy ? { [published.format]: published.digest } : { F32: weightsDigest },
       steps: [],
     })),
     // The learning-rate schedule and the draws advance as if the batch had been applied. It does not count as a bad

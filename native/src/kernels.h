@@ -63,6 +63,12 @@ struct AdamScalars {
       stepSize /* lr / (1 − β1^t) */, rootCorrection /* 1 / sqrt(1 − β2^t) */, gradScale;
 };
 
+/** Gives bytes [from, from + bytes) of a message, in ascending order and at most 16 KiB at a time. */
+struct MessageSource {
+  void (*read)(const void* of, int64_t from, int64_t bytes, uint8_t* into);
+  const void* of;
+};
+
 struct Kernels {
   void (*gemm)(const GemmBlock& block);
   void (*attention)(const AttentionTile& tile);
@@ -122,6 +128,8 @@ struct Kernels {
 
   /** digest[32]: BLAKE3 of a message. */
   void (*blake3)(const uint8_t* message, int64_t bytes, uint8_t* digest);
+  /** The same of a message that is nowhere in memory as a whole. */
+  void (*blake3Of)(const MessageSource& source, int64_t bytes, uint8_t* digest);
 };
 
 /** The table of the path in use. */

@@ -6,10 +6,28 @@
 #include "copies.h"
 
 namespace petrel {
+namespace {
+
+/** A tied head's matrix is the embedding, which is read in fp32 besides. */
+void markRounded(Model& model) {
+  forEachLinear(model, [&](Linear& l) {
+    for (const LinearPart& part : l.parts) {
+      for (Parameter& p : model.parameters) {
+        if (p.offset == part.weight && p.offset != model.embedding) p.isRounded = true;
+      }
+    }
+  });
+}
+
+}  // namespace
 
 Model::Model(Decoder decoder, EngineOptions o) : Decoder(std::move(decoder)), options(o) {
   weights = Mapping(static_cast<size_t>(size) * sizeof(float));
   forEachLinear(*this, [&](Linear& l) { allocateCopies(options, l); });
+  inFp32.add(size, false);
+  if (options.compute != ComputeType::bf16) return;
+  markRounded(*this);
+  for (const Parameter& p : parameters) inBf16.add(p.size, p.isRounded);
 }
 
 void Model::refresh() {

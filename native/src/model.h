@@ -7,6 +7,7 @@
 
 #include "crew.h"
 #include "memory.h"
+#include "published.h"
 
 namespace petrel {
 
@@ -23,6 +24,7 @@ struct Parameter {
   std::string name;
   std::vector<int64_t> shape;
   int64_t offset, size;
+  bool isRounded = false;  // only products read it, and they round it to bf16
 };
 
 /** A weight matrix [rows, in] of a Linear, with its place among the columns of the output. */
@@ -106,6 +108,7 @@ struct Decoder {
 struct Model : Decoder {
   EngineOptions options;
   Mapping weights;  // fp32 masters
+  Published inFp32, inBf16;  // inBf16: where the model computes in bf16
 
   Model(Decoder decoder, EngineOptions options);
   float* at(int64_t offset) const { return weights.as<float>() + offset; }

@@ -54,6 +54,7 @@ Napi::Value parameters(const Napi::CallbackInfo& info) {
     p.Set("shape", shape);
     p.Set("offset", static_cast<double>(all[i].offset));
     p.Set("size", static_cast<double>(all[i].size));
+    p.Set("computed", all[i].isRounded ? "BF16" : "F32");
     result.Set(static_cast<uint32_t>(i), p);
   }
   return result;

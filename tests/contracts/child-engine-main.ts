@@ -2,11 +2,19 @@
 import type { ByteSink } from '../../core/byte-sink.ts';
 import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import { thrownToJson } from '../../core/errors.ts';
-import type { BlockHash, EngineOptions, PolicyEngine, StatePart, StatePiece } from '../../core/ports/policy.ts';
+import type {
+  BlockHash,
+  EngineOptions,
+  PolicyEngine,
+  StatePart,
+  StatePiece,
+  StateSource,
+  WeightsFormat,
+} from '../../core/ports/policy.ts';
 import type { Sampler } from '../../core/ports/sampler.ts';
 import type { SamplerRoom } from '../../core/ports/engines.ts';
 import { nativeEngines } from '../../workers/engine/native-engines.ts';
-import type { FromChild, ToChild } from './child-engine-protocol.ts';
+import type { FromChild, Piece, SourceFacts, ToChild } from './child-engine-protocol.ts';
 
 let policy: PolicyEngine | undefined;
 let sampler: Sampler | undefined;
@@ -16,13 +24,20 @@ let tick: () => void = () => {};
 /** A load of pieces: the parent sends them one by one, and then the end. */
 let loaded: Promise<void> = Promise.resolve();
 let endLoad: () => void = () => {};
-let sinkOf: (piece: StatePiece) => ByteSink = () => () => {};
+let sinkOf: (piece: Piece) => ByteSink = () => () => {};
 let sink: ByteSink | undefined;
 
 const opened = (): PolicyEngine => {
   if (policy === undefined) throw new Error('no model is open');
   return policy;
 };
+
+function sourceOf(facts: SourceFacts, read: (sinks: typeof sinkOf) => Promise<void>): StateSource {
+  const { type } = facts;
+  if (type === 'pieces')
+    return { type, steps: facts.steps, read: (sinks) => read((piece) => sinks(piece as StatePiece)) };
+  return { type, format: facts.format, read: (sinks) => read(({ start, end }) => sinks(start, end)) };
+}
 
 const child: Record<string, (...args: never[]) => Promise<unknown>> = {
   async open(spec: DecoderSpec, options: EngineOptions & { trainable: boolean }) {
@@ -35,7 +50,7 @@ const child: Record<string, (...args: never[]) => Promise<unknown>> = {
   async loadFolder(folder: string) {
     await opened().load({ type: 'folder', folder }, { tick });
   },
-  async beginLoad(steps: number) {
+  async beginLoad(facts: SourceFacts) {
     await new Promise<void>((begun, failed) => {
       const ended = new Promise<void>((resolve) => (endLoad = resolve));
       const read = async (sinks: typeof sinkOf) => {
@@ -43,11 +58,11 @@ const child: Record<string, (...args: never[]) => Promise<unknown>> = {
         begun();
         await ended;
       };
-      loaded = opened().load({ type: 'pieces', steps, read });
+      loaded = opened().load(sourceOf(facts, read));
       loaded.catch(failed);
     });
   },
-  async piece(piece: StatePiece) {
+  async piece(piece: Piece) {
     sink = sinkOf(piece);
   },
   async bytes(bytes: Uint8Array) {
@@ -63,6 +78,14 @@ const child: Record<string, (...args: never[]) => Promise<unknown>> = {
   async read(part: StatePart, start: number, length: number) {
     const into = new Float32Array(length);
     await opened().read(part, start, into);
+    return into;
+  },
+  async publishedDigests(blockBytes: number) {
+    return opened().publishedDigests(blockBytes, { tick });
+  },
+  async readPublished(format: WeightsFormat, start: number, length: number) {
+    const into = new Uint8Array(length);
+    await opened().readPublished(format, start, into);
     return into;
   },
 };

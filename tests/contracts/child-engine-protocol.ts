@@ -1,8 +1,17 @@
 /** The messages between a test and its engine in a child process. */
 import type { ThrownJson } from '../../core/errors.ts';
+import type { StatePiece, WeightsFormat } from '../../core/ports/policy.ts';
 
 /** A method of the child's PolicyEngine or Sampler, or one of the child itself. */
 export type Target = 'child' | 'policy' | 'sampler';
+
+/** What a load asks a sink for: a piece of a state, or bytes of a publication. */
+export type Piece = StatePiece | Pick<StatePiece, 'start' | 'end'>;
+
+/** A source without its function. */
+export type SourceFacts =
+  | { readonly type: 'pieces'; readonly steps: number }
+  | { readonly type: 'published'; readonly format: WeightsFormat };
 
 export interface ToChild {
   readonly id: number;

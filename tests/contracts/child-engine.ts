@@ -2,29 +2,31 @@
 import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
+import type { ByteSink } from '../../core/byte-sink.ts';
 import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import { RetryableError, thrownFromJson } from '../../core/errors.ts';
 import type { Engines, SamplerRoom } from '../../core/ports/engines.ts';
 import type {
   AdamW,
   Call,
+  EngineParameter,
   EngineOptions,
   ForwardOptions,
   ForwardResult,
   OutputGradients,
   OutputName,
   PackedBatch,
-  ParameterInfo,
   PolicyEngine,
   BlockHash,
   StatePart,
   StateSource,
   StepResult,
+  WeightsFormat,
 } from '../../core/ports/policy.ts';
 import type { DecodedTokens, GenerateRequest, Sampler } from '../../core/ports/sampler.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { nativeEngines } from '../../workers/engine/native-engines.ts';
-import type { FromChild, Target, ToChild } from './child-engine-protocol.ts';
+import type { FromChild, Piece, Target, ToChild } from './child-engine-protocol.ts';
 
 /** `onStart` gets each child, so that a test can kill it. */
 export function childEngines(onStart: (child: ChildProcess) => void = () => {}): Engines {
@@ -108,7 +110,7 @@ class Link {
 }
 
 interface Opened {
-  readonly parameters: readonly ParameterInfo[];
+  readonly parameters: readonly EngineParameter[];
   readonly elements: number;
   readonly outputs: readonly OutputName[];
 }
@@ -116,7 +118,7 @@ interface Opened {
 class ChildPolicy implements PolicyEngine {
   readonly link: Link;
   readonly spec: DecoderSpec;
-  readonly parameters: readonly ParameterInfo[];
+  readonly parameters: readonly EngineParameter[];
   readonly elements: number;
   readonly outputs: readonly OutputName[];
   readonly exited: Promise<void>;
@@ -145,8 +147,7 @@ class ChildPolicy implements PolicyEngine {
 
   async load(source: StateSource, call?: Call): Promise<void> {
     if (source.type === 'folder') return this.link.call('child', 'loadFolder', [source.folder], call);
-    await this.link.call('child', 'beginLoad', [source.steps]);
-    await source.read((piece) => {
+    const sinkOf = (piece: Piece): ByteSink => {
       let begun: Promise<void> | undefined;
       return async (bytes) => {
         begun ??= this.link.call('child', 'piece', [piece]);
@@ -154,7 +155,11 @@ class ChildPolicy implements PolicyEngine {
         await this.link.call('child', 'bytes', [bytes]);
         call?.tick?.();
       };
-    });
+    };
+    const { read, ...facts } = source;
+    await this.link.call('child', 'beginLoad', [facts]);
+    if (source.type === 'pieces') await source.read(sinkOf);
+    else await source.read((start, end) => sinkOf({ start, end }));
     await this.link.call('child', 'endLoad', []);
   }
 
@@ -189,6 +194,15 @@ class ChildPolicy implements PolicyEngine {
   async read(part: StatePart, start: number, into: Float32Array): Promise<void> {
     const values: Float32Array = await this.link.call('child', 'read', [part, start, into.length]);
     into.set(values);
+  }
+
+  publishedDigests(blockBytes: number, call?: Call): Promise<Uint8Array> {
+    return this.link.call('child', 'publishedDigests', [blockBytes], call);
+  }
+
+  async readPublished(format: WeightsFormat, start: number, into: Uint8Array): Promise<void> {
+    const bytes: Uint8Array = await this.link.call('child', 'readPublished', [format, start, into.length]);
+    into.set(bytes);
   }
 
   close(): Promise<void> {

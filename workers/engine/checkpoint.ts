@@ -115,7 +115,7 @@ export async function savePart(
 }
 
 /** The model into which a checkpoint is loaded. */
-export type LoadTarget = Pick<PolicyEngine, 'parameters' | 'elements'>;
+export type LoadTarget = Pick<PolicyEngine, 'elements'> & { readonly parameters: readonly ParameterInfo[] };
 
 /**
  * A checkpoint as the source of a state. Every shard is streamed by digest; the reader must hash the whole state,

@@ -1,30 +1,36 @@
-/** Weights that other processes read while they still come into memory, from the first element on. */
-import type { PolicyEngine } from '../../core/ports/policy.ts';
+/** Published weights that other processes read while they still come into memory, from the first byte on. */
+import type { PolicyEngine, WeightsFormat } from '../../core/ports/policy.ts';
+import { publishedBytes } from '../../core/records/publications.ts';
 
-/** fp32 weights that a process serves. */
+/** A publication that a process serves: core/records/publications.ts. */
 export interface ReadableWeights {
-  /** Resolves with the number of elements, once it is known; undefined: they will not come. */
-  readonly elements: () => Promise<number | undefined>;
-  /** Resolves once more than `count` elements can be read, with how many; undefined: no more will come. */
+  /** Resolves with the number of bytes, once it is known; undefined: they will not come. */
+  readonly bytes: () => Promise<number | undefined>;
+  /** Resolves once more than `count` bytes can be read, with how many; undefined: no more will come. */
   readonly beyond: (count: number) => Promise<number | undefined>;
-  readonly read: (start: number, into: Float32Array) => Promise<void>;
+  readonly read: (start: number, into: Uint8Array) => Promise<void>;
 }
 
 /** Those of an engine that has them all. `are`: are they still in it? */
-export function wholeWeights(engine: PolicyEngine, are: () => boolean): ReadableWeights {
-  const { elements } = engine;
+export function wholeWeights(engine: PolicyEngine, format: WeightsFormat, are: () => boolean): ReadableWeights {
+  const bytes = publishedBytes(engine.parameters, format);
   return {
-    elements: async () => elements,
-    beyond: async (count) => (are() && count < elements ? elements : undefined),
-    read: (start, into) => engine.read('weights', start, into),
+    bytes: async () => bytes,
+    beyond: async (count) => (are() && count < bytes ? bytes : undefined),
+    read: (start, into) => engine.readPublished(format, start, into),
   };
 }
 
 export class GrowingWeights implements ReadableWeights {
+  readonly #format: WeightsFormat;
   #engine: PolicyEngine | undefined;
   #bytes = 0;
   #failed = false;
   #waiting: (() => void)[] = [];
+
+  constructor(format: WeightsFormat) {
+    this.#format = format;
+  }
 
   /** The engine into which they come. */
   begin(engine: PolicyEngine): void {
@@ -39,7 +45,7 @@ export class GrowingWeights implements ReadableWeights {
   }
 
   complete(): void {
-    this.#bytes = (this.#engine?.elements ?? 0) * Float32Array.BYTES_PER_ELEMENT;
+    this.#bytes = this.#engine === undefined ? 0 : publishedBytes(this.#engine.parameters, this.#format);
     this.#wake();
   }
 
@@ -49,9 +55,11 @@ export class GrowingWeights implements ReadableWeights {
     this.#wake();
   }
 
-  async elements(): Promise<number | undefined> {
+  async bytes(): Promise<number | undefined> {
     while (this.#engine === undefined && !this.#failed) await this.#change();
-    return this.#failed ? undefined : this.#engine?.elements;
+    return this.#failed || this.#engine === undefined
+      ? undefined
+      : publishedBytes(this.#engine.parameters, this.#format);
   }
 
   async beyond(count: number): Promise<number | undefined> {
@@ -59,13 +67,14 @@ export class GrowingWeights implements ReadableWeights {
     return this.#failed ? undefined : this.#ready;
   }
 
-  async read(start: number, into: Float32Array): Promise<void> {
+  async read(start: number, into: Uint8Array): Promise<void> {
     if (this.#engine === undefined || this.#failed) throw new Error('these weights are not in memory any more');
-    await this.#engine.read('weights', start, into);
+    await this.#engine.readPublished(this.#format, start, into);
   }
 
+  /** Without half of a bf16 value: what it is with a byte of the value before would be rounded. fp32 values are not. */
   get #ready(): number {
-    return Math.floor(this.#bytes / Float32Array.BYTES_PER_ELEMENT);
+    return this.#bytes - (this.#bytes % 2);
   }
 
   #change(): Promise<void> {

@@ -11,11 +11,11 @@ export interface HolderPorts {
   /** The secret of a run, if this process has worked for it. */
   readonly secretOf: (runId: string) => string | undefined;
   /** Resolves with undefined when they are not here, and do not come soon. */
-  readonly weightsOf: (runId: string, weights: string) => Promise<ReadableWeights | undefined>;
+  readonly weightsOf: (runId: string, publication: string) => Promise<ReadableWeights | undefined>;
 }
 
-/** Elements of one piece: less than a millisecond of copying. */
-const pieceElements = 1 << 18;
+/** Of one piece: less than a millisecond of copying. */
+const pieceBytes = 1 << 20;
 const mostConnections = 64;
 
 /** Resolves with the URL, when it listens on any free port of the address. */
@@ -38,20 +38,20 @@ async function serve(asked: IncomingMessage, answer: ServerResponse, ports: Hold
   const secret = ports.secretOf(wanted.runId);
   if (secret === undefined || !isMessageProof(secret, path, asked.headers.authorization ?? ''))
     return refuse(answer, 403);
-  const found = await ports.weightsOf(wanted.runId, wanted.weights);
-  const elements = await found?.elements();
-  if (found === undefined || elements === undefined || wanted.first > elements) return refuse(answer, 404);
-  answer.writeHead(200, { 'content-length': (elements - wanted.first) * Float32Array.BYTES_PER_ELEMENT });
+  const found = await ports.weightsOf(wanted.runId, wanted.publication);
+  const bytes = await found?.bytes();
+  if (found === undefined || bytes === undefined || wanted.firstByte > bytes) return refuse(answer, 404);
+  answer.writeHead(200, { 'content-length': bytes - wanted.firstByte });
   // Two buffers in turn: one is filled while the other is sent.
-  const buffers = [0, 1].map(() => new Float32Array(pieceElements));
+  const buffers = [0, 1].map(() => new Uint8Array(pieceBytes));
   let sent: Promise<void> = Promise.resolve();
-  for (let at = wanted.first, i = 0; at < elements; i++) {
+  for (let at = wanted.firstByte, i = 0; at < bytes; i++) {
     const ready = await found.beyond(at);
     if (ready === undefined) throw new Error('these weights are not in memory any more');
-    const piece = (buffers[i % 2] as Float32Array).subarray(0, Math.min(pieceElements, ready - at));
+    const piece = (buffers[i % 2] as Uint8Array).subarray(0, Math.min(pieceBytes, ready - at));
     await found.read(at, piece);
     await sent;
-    sent = send(answer, new Uint8Array(piece.buffer, 0, piece.byteLength));
+    sent = send(answer, piece);
     sent.catch(() => {}); // the next turn has the error
     at += piece.length;
   }

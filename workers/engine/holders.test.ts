@@ -14,16 +14,16 @@ import { readFromHolders } from './holders.ts';
 import { serveWeights } from './holder-server.ts';
 
 const secret = 'ab'.repeat(32);
-const weights = '0'.repeat(64);
+const publication = '0'.repeat(64);
 const values = Float32Array.from({ length: 3 * (1 << 20) + 7 }, (_, i) => i);
-const asked = { runId: 'run', weights, secret, elements: values.length };
+const asked = { runId: 'run', publication, secret, bytes: values.byteLength };
 const ends: (() => void)[] = [];
 afterEach(() => ends.splice(0).forEach((end) => end()));
 
 const whole: ReadableWeights = {
-  elements: async () => values.length,
-  beyond: async (count) => (count < values.length ? values.length : undefined),
-  read: async (start, into) => into.set(values.subarray(start, start + into.length)),
+  bytes: async () => values.byteLength,
+  beyond: async (count) => (count < values.byteLength ? values.byteLength : undefined),
+  read: async (start, into) => into.set(new Uint8Array(values.buffer, start, into.length)),
 };
 
 const holder = (found = whole, known: readonly string[] = [secret]) =>
@@ -65,14 +65,14 @@ describe('a process that has weights', () => {
     ['no proof', {}, undefined, 403],
     [
       'a proof of another path',
-      { authorization: messageProof(secret, weightsPath('run', weights, 1)) },
+      { authorization: messageProof(secret, weightsPath('run', publication, 1)) },
       undefined,
       403,
     ],
     ['a path that it does not know', {}, '/etc/passwd', 400],
-    ['a path behind the last element', undefined, weightsPath('run', weights, values.length + 1), 404],
+    ['a path behind the last byte', undefined, weightsPath('run', publication, values.byteLength + 1), 404],
   ])('answers %s with a refusal', async (_, headers, path, status) => {
-    const where = path ?? weightsPath('run', weights, 0);
+    const where = path ?? weightsPath('run', publication, 0);
     const answer = await fetch((await holder()) + where, {
       headers: headers ?? { authorization: messageProof(secret, where) },
     });
@@ -82,7 +82,7 @@ describe('a process that has weights', () => {
 
   it('refuses when it never worked for the run, and when it does not have the weights', async () => {
     expect((await got([await holder(whole, [])])).complete).toBe(false);
-    const none: ReadableWeights = { ...whole, elements: async () => undefined };
+    const none: ReadableWeights = { ...whole, bytes: async () => undefined };
     expect((await got([await holder(none)])).complete).toBe(false);
   });
 });
@@ -130,7 +130,7 @@ describe('a process that wants weights', () => {
     for (const part of [0.25, 0.5, 1]) {
       const askedBeyond = () => asks.length > 0 && at(asks, -1) >= ready;
       expect(await poll(askedBeyond, { everyMs: 5, timeoutMs: 60_000 })).toBe(true);
-      ready = Math.floor(values.length * part);
+      ready = Math.floor(values.byteLength * part);
       wake();
     }
     expect(isWhole(await reading)).toBe(true);

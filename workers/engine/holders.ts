@@ -11,9 +11,10 @@ import { messageProof } from '../../infra/store/result-proof.ts';
 
 export interface AskedWeights {
   readonly runId: string;
-  readonly weights: string;
+  /** Digest of the publication. */
+  readonly publication: string;
   readonly secret: string;
-  readonly elements: number;
+  readonly bytes: number;
 }
 
 /** A holder that sends nothing for so long is left. It may wait itself for the one that it gets them from. */
@@ -25,7 +26,7 @@ const mostHeaderBytes = 4_096;
 const endOfHeader = '\r\n\r\n';
 
 /**
- * Writes the fp32 values of all elements to the sink, in order, and resolves with true. Each holder goes on where the one before
+ * Writes all bytes of the publication to the sink, in order, and resolves with true. Each holder goes on where the one before
  * has ended; false when the last of them has not sent everything. `sink` may not keep what it gets.
  */
 export async function readFromHolders(
@@ -33,31 +34,25 @@ export async function readFromHolders(
   asked: AskedWeights,
   sink: ByteSink,
 ): Promise<boolean> {
-  const bytes = asked.elements * Float32Array.BYTES_PER_ELEMENT;
   let done = 0;
   for (const holder of holders) {
-    // A value that has come in part is asked for again: what came of it before is skipped.
-    let skip = done % Float32Array.BYTES_PER_ELEMENT;
-    const first = Math.floor(done / Float32Array.BYTES_PER_ELEMENT);
-    const isMore = await readBody(holder, asked, first, async (piece) => {
-      const fresh = piece.subarray(Math.min(skip, piece.byteLength));
-      skip -= piece.byteLength - fresh.byteLength;
-      if (done + fresh.byteLength > bytes) throw new Error('more bytes than were asked for');
-      await sink(fresh);
-      done += fresh.byteLength;
+    const isMore = await readBody(holder, asked, done, async (piece) => {
+      if (done + piece.byteLength > asked.bytes) throw new Error('more bytes than were asked for');
+      await sink(piece);
+      done += piece.byteLength;
     }).then(
       () => false,
       () => true, // the next one, or the store
     );
-    if (done === bytes) return !isMore;
+    if (done === asked.bytes) return !isMore;
   }
   return false;
 }
 
 /** Rejects when the holder refuses, is silent or slow, or ends too early. */
-async function readBody(holder: string, asked: AskedWeights, first: number, sink: ByteSink): Promise<void> {
+async function readBody(holder: string, asked: AskedWeights, firstByte: number, sink: ByteSink): Promise<void> {
   const { hostname, port, host } = new URL(holder);
-  const path = weightsPath(asked.runId, asked.weights, first);
+  const path = weightsPath(asked.runId, asked.publication, firstByte);
   const body = new BodyReader(holder, sink);
   const socket = connect({
     host: hostname.replace(/^\[|\]$/g, ''),

@@ -9,10 +9,12 @@ import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import type { Digest, JobId, RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
 import type { Engines, SamplerRoom } from '../../core/ports/engines.ts';
-import type { PolicyEngine } from '../../core/ports/policy.ts';
+import type { PolicyEngine, WeightsFormat } from '../../core/ports/policy.ts';
 import { blockHashOf, namedBlockHash } from '../../core/records/block-hash.ts';
 import { mapComponents } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
+import { publishedFormat } from '../../core/records/publications.ts';
+import type { Publication } from '../../core/records/publications.ts';
 import { recordFormat, weightsManifest } from '../../core/records/schema.ts';
 import type { BatchRecord, NumericProfile, WeightsManifest } from '../../core/records/schema.ts';
 import type { CheckpointOutput, StageTypes, Trains, UpdateInput, UpdateOutput } from '../../core/wire/jobs.ts';
@@ -32,8 +34,6 @@ import { readDecoderSpec, readScoreSpec, readValueSpec } from '../../models/conf
 import type { Dataset } from '../../models/dataset-rows.ts';
 import { readConfigJson } from '../../models/weights.ts';
 import { arithmeticOf, engineInfo } from '../../native/index.ts';
-import { savePart } from './checkpoint.ts';
-import type { PartToSave } from './checkpoint.ts';
 import { OpenDatasets } from '../datasets.ts';
 import { CheckpointWriter } from './checkpoint-writer.ts';
 import { Generation } from './generation.ts';
@@ -47,6 +47,7 @@ import { engineOptionsOf, resolveProfile } from './profile.ts';
 import type { EngineFacts } from './profile.ts';
 import { OnnxModels } from './onnx-models.ts';
 import { OwnModules } from './own-modules.ts';
+import { savePublished } from './published-shards.ts';
 import { restoreTo, loadBase } from './recover.ts';
 import type { RecoverPorts } from './recover.ts';
 import { RolloutModel } from './rollout-model.ts';
@@ -67,6 +68,8 @@ export interface JobContext {
   /** Throws PreemptedError when the result is no longer needed. */
   readonly throwIfCancelled: () => void;
   readonly say: (text: string) => void;
+  /** What to load as the weights of a rollout job; undefined: the fp32 values. */
+  readonly publication: Publication | undefined;
   /** Processes that have the job's weights, or get them before this one. */
   readonly holders: readonly string[];
   /** Reports samples that have ended before their job. */
@@ -344,11 +347,11 @@ export class EngineHost {
       (trained) => trained.state.tag?.weightsDigest === weights && trained.profile === kindOf(profile),
     );
     if (policy !== undefined) return this.#generationOf(policy.state.engine, profile, room).run(job);
-    const { runId, store, at, holders } = context;
+    const { runId, store, at, holders, publication = { format: 'F32', digest: weights } } = context;
     const secret = this.#weightsSecrets.get(runId);
     const began = performance.now();
     return this.#rolloutModel.use(
-      { runId, store, iteration: at.iteration, model, profile, weights, holders, secret },
+      { runId, store, iteration: at.iteration, model, profile, weights, publication, holders, secret },
       async (engine) => {
         countLoad(context, performance.now() - began, this.#rolloutModel.takeRead());
         if (this.#leaving !== undefined) throw this.#leaving;
@@ -361,7 +364,9 @@ export class EngineHost {
   /** An update of a run was committed whose earlier weights this process may have: gets the new ones while it has nothing to do. */
   async prefetch({ runId, weights, model, ...committed }: NewWeights, holders: readonly string[]): Promise<void> {
     const secret = this.#weightsSecrets.get(runId);
-    const wanted = { ...committed, runId: runId as RunId, weights: weights as Digest, model: model as Digest };
+    const { publication = { format: 'F32', digest: weights } } = committed;
+    const named = { runId: runId as RunId, weights: weights as Digest, model: model as Digest };
+    const wanted = { ...committed, ...named, publication };
     if (this.#leaving === undefined && secret !== undefined)
       await this.#rolloutModel.prefetch({ ...wanted, holders, secret });
   }
@@ -379,12 +384,17 @@ export class EngineHost {
   }
 
   /** For others: weights that are in memory, or come into it now or soon. */
-  async readableWeights(runId: string, weights: string): Promise<ReadableWeights | undefined> {
+  async readableWeights(runId: string, publication: string): Promise<ReadableWeights | undefined> {
+    const formatOf = ({ tag }: RunState): WeightsFormat | undefined => {
+      if (tag?.weightsDigest === publication) return 'F32';
+      return tag?.publication?.digest === publication ? tag.publication.format : undefined;
+    };
     const policy = () =>
-      [...this.#trained.values()].find((one) => one.runId === runId && one.state.tag?.weightsDigest === weights);
+      [...this.#trained.values()].find((one) => one.runId === runId && formatOf(one.state) !== undefined);
     const trained = policy();
-    if (trained === undefined) return this.#rolloutModel.soonReadable(runId, weights);
-    return wholeWeights(trained.state.engine, () => policy() === trained);
+    const format = trained && formatOf(trained.state);
+    if (trained === undefined || format === undefined) return this.#rolloutModel.soonReadable(runId, publication);
+    return wholeWeights(trained.state.engine, format, () => policy() === trained);
   }
 
   /** The arithmetic that this process uses for a profile. Log-probs of one arithmetic are useless in another. */
@@ -473,26 +483,23 @@ export class EngineHost {
   }
 
   /** Writes the policy's weights for workers outside this process. */
-  async publishWeights(state: RunState, context: JobContext): Promise<string> {
+  async publishWeights(state: RunState, context: JobContext, wanted?: Publication): Promise<string> {
     const tag = state.tag;
     if (tag === undefined) throw new Error('only clean weights are published');
+    const publication = wanted ?? { format: 'F32', digest: tag.weightsDigest };
+    const { format, digest } = publication;
+    if (format !== 'F32' && tag.publication?.digest !== digest)
+      throw new Error(`the policy is not published as ${digest.slice(0, 12)}`);
     const store = await this.store(context.store);
-    const key = keys.weights(context.runId, tag.weightsDigest);
-    if (await this.#weightsAreThere(store, context.runId, tag.weightsDigest)) return key;
-    const shards = await savePart(
-      { store, runId: context.runId, iteration: context.at.iteration },
-      weightsOf(state.engine),
-      { weights: tag.weightsDigest },
-    );
-    const { weightsDigest } = tag;
-    const dtypes = { weights: 'F32' } as const;
+    const key = keys.weights(context.runId, digest);
+    if (await this.#weightsAreThere(store, context.runId, digest)) return key;
+    const place = { store, runId: context.runId, iteration: context.at.iteration };
     const manifest: WeightsManifest = {
       format: recordFormat,
       component: 'actor',
-      weightsDigest,
+      weightsDigest: digest,
       ...namedBlockHash(state.blockHash),
-      dtypes,
-      shards,
+      ...(await savePublished(place, state.engine, publication)),
     };
     faultPoint('weights.manifest.before', { iteration: context.at.iteration });
     await store.put(key, encodeRecord(manifest));
@@ -539,7 +546,7 @@ export class EngineHost {
       for (const engine of Object.values(engines)) await this.#close(engine);
       throw error;
     }
-    const state = new RunState(engines, model, blockHashOf(profile));
+    const state = new RunState(engines, model, blockHashOf(profile), publishedFormat(profile));
     this.#trained.set(key, { runId, profile: kindOf(profile), state, isPart: part === true });
     return state;
   }
@@ -624,16 +631,6 @@ function countLoad(context: JobContext, ms: number, { holders, store }: WeightsR
   context.count('timing_s/load_weights', ms / 1_000);
   context.count('perf/weights_from_workers_gb', holders / 1e9);
   context.count('perf/weights_from_store_gb', store / 1e9);
-}
-
-/** The weights of an engine, copied shard by shard: the bytes must not change while they are hashed and sent. */
-export function weightsOf(engine: PolicyEngine): PartToSave {
-  const read = async (start: number, end: number) => {
-    const copy = new Float32Array(end - start);
-    await engine.read('weights', start, copy);
-    return copy;
-  };
-  return { name: 'weights', elements: engine.elements, read };
 }
 
 /** A damaged manifest is as good as none. A store that cannot be read says nothing about it. */

@@ -7,17 +7,18 @@ import { outputsOfHead } from '../../core/ports/policy.ts';
 import type {
   AdamW,
   Call,
+  EngineParameter,
   ForwardOptions,
   ForwardResult,
   OutputGradients,
   OutputName,
   PackedBatch,
-  ParameterInfo,
   PolicyEngine,
   BlockHash,
   StatePart,
   StateSource,
   StepResult,
+  WeightsFormat,
 } from '../../core/ports/policy.ts';
 import type { DecodedTokens, GenerateRequest, Sampler } from '../../core/ports/sampler.ts';
 import { paced } from './paced-sampler.ts';
@@ -58,7 +59,7 @@ export class NativePolicy implements PolicyEngine {
     return this.trainer.spec;
   }
 
-  get parameters(): readonly ParameterInfo[] {
+  get parameters(): readonly EngineParameter[] {
     return this.trainer.parameters;
   }
 
@@ -80,6 +81,10 @@ export class NativePolicy implements PolicyEngine {
     if (source.type === 'pieces') {
       await source.read(({ part, start, end }) => trainer.writer(part, start, end));
       trainer.steps = source.steps;
+      return trainer.weightsChanged();
+    }
+    if (source.type === 'published') {
+      await source.read((start, end) => trainer.publishedWriter(source.format, start, end));
       return trainer.weightsChanged();
     }
     if (trainer.options.trainable) for (const part of ['m', 'v'] as const) trainer.zero(part);
@@ -117,6 +122,14 @@ export class NativePolicy implements PolicyEngine {
 
   async read(part: StatePart, start: number, into: Float32Array): Promise<void> {
     this.trainer.read(part, start, into);
+  }
+
+  async publishedDigests(blockBytes: number, call?: Call): Promise<Uint8Array> {
+    return this.trainer.publishedDigests(blockBytes, call?.tick);
+  }
+
+  async readPublished(format: WeightsFormat, start: number, into: Uint8Array): Promise<void> {
+    this.trainer.readPublished(format, start, into);
   }
 
   async close(): Promise<void> {

@@ -9,14 +9,17 @@ import type { PolicyEngine } from '../../core/ports/policy.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { blockHashOf } from '../../core/records/block-hash.ts';
 import { keys } from '../../core/records/keys.ts';
+import { publishedBytes } from '../../core/records/publications.ts';
+import type { Publication } from '../../core/records/publications.ts';
 import { weightsManifest } from '../../core/records/schema.ts';
-import type { NumericProfile, ShardInfo } from '../../core/records/schema.ts';
+import type { NumericProfile } from '../../core/records/schema.ts';
 import { streamBlob } from '../../infra/store/blobs.ts';
 import { readRecord } from '../../infra/store/records.ts';
 import { readShard } from '../../models/checkpoint.ts';
 import { readFromHolders } from './holders.ts';
+import { byStart, loadRounded } from './published-shards.ts';
 import { SharedPlace } from './shared-place.ts';
-import { rootOf } from './state.ts';
+import { publicationRoot } from './state.ts';
 import { GrowingWeights } from './growing-weights.ts';
 import type { ReadableWeights } from './growing-weights.ts';
 
@@ -29,6 +32,8 @@ export interface WantedWeights {
   readonly model: Digest;
   readonly profile: NumericProfile;
   readonly weights: Digest;
+  /** What to load: every publication of the weights gives the same samples. */
+  readonly publication: Publication;
   /** Processes that have them, or get them before this one. */
   readonly holders: readonly string[];
   /** Of the run; absent: nobody is asked. */
@@ -66,7 +71,7 @@ export class RolloutModel {
   /** What the engine in the place is for. */
   #held: (Pick<WantedWeights, 'runId' | 'model'> & { readonly kind: string }) | undefined;
   /** Its weights, from the moment at which they began to come. */
-  #growing: (Pick<WantedWeights, 'runId' | 'weights'> & { readonly from: GrowingWeights }) | undefined;
+  #growing: { readonly runId: RunId; readonly digest: Digest; readonly from: GrowingWeights } | undefined;
   readonly #onBegin = new Set<() => void>();
   #read = { holders: 0, store: 0 };
 
@@ -91,11 +96,11 @@ export class RolloutModel {
     this.#growing?.from.fail();
   }
 
-  /** The weights that are in memory or on their way into it; resolves with undefined when they are not soon. */
-  async soonReadable(runId: string, weights: string): Promise<ReadableWeights | undefined> {
+  /** The publication that is in memory or on its way into it; resolves with undefined when it is not soon. */
+  async soonReadable(runId: string, publication: string): Promise<ReadableWeights | undefined> {
     const here = () => {
       const found = this.#growing;
-      return found?.runId === runId && found.weights === weights ? found.from : undefined;
+      return found?.runId === runId && found.digest === publication ? found.from : undefined;
     };
     if (here() !== undefined) return here();
     let listener = () => {};
@@ -133,10 +138,10 @@ export class RolloutModel {
     }
   }
 
-  #begin({ runId, weights }: WantedWeights): GrowingWeights {
+  #begin({ runId, publication: { format, digest } }: WantedWeights): GrowingWeights {
     this.#growing?.from.fail();
-    const from = new GrowingWeights();
-    this.#growing = { runId, weights, from };
+    const from = new GrowingWeights(format);
+    this.#growing = { runId, digest, from };
     for (const tell of this.#onBegin) tell();
     return from;
   }
@@ -156,9 +161,10 @@ export class RolloutModel {
     if (await this.#fromHolders(wanted, engine)) return;
     try {
       await this.#fromStore(wanted, engine);
+      const { digest } = wanted.publication;
       const found = await this.#rootOf(wanted, engine);
-      if (found !== wanted.weights)
-        throw new InvalidInputError(`weights ${wanted.weights.slice(0, 12)} expected, ${found.slice(0, 12)} loaded`);
+      if (found !== digest)
+        throw new InvalidInputError(`weights ${digest.slice(0, 12)} expected, ${found.slice(0, 12)} loaded`);
     } catch (error) {
       if (error instanceof RetryableError || saysNothingOfData(error)) throw error; // the weights may be intact
       if (wanted.iteration === 0) throw damage('DamagedModel', `models/${wanted.model}`, errorToJson(error).message);
@@ -169,45 +175,52 @@ export class RolloutModel {
 
   /** Resolves with whether the engine has the weights now. */
   async #fromHolders(wanted: WantedWeights, engine: PolicyEngine): Promise<boolean> {
-    const { runId, weights, holders, secret, iteration } = wanted;
+    const { runId, publication, holders, secret, iteration } = wanted;
     if (iteration === 0 || secret === undefined || holders.length === 0) return false;
-    const { elements } = engine;
+    const { format, digest } = publication;
+    const bytes = publishedBytes(engine.parameters, format);
     const growing = this.#begin(wanted);
     growing.begin(engine);
     let complete = false;
     await engine.load({
-      type: 'pieces',
-      steps: 0,
+      type: 'published',
+      format,
       read: async (sinkOf) => {
-        const sink = sinkOf({ part: 'weights', start: 0, end: elements });
-        complete = await readFromHolders(holders, { runId, weights, secret, elements }, async (bytes) => {
-          await sink(bytes);
-          this.#read.holders += bytes.byteLength;
+        const sink = sinkOf(0, bytes);
+        complete = await readFromHolders(holders, { runId, publication: digest, secret, bytes }, async (piece) => {
+          await sink(piece);
+          this.#read.holders += piece.byteLength;
           this.#ports.tick();
-          growing.advance(bytes.byteLength);
+          growing.advance(piece.byteLength);
         });
       },
     });
-    if (complete && (await this.#rootOf(wanted, engine)) === weights) {
+    if (complete && (await this.#rootOf(wanted, engine)) === digest) {
       growing.complete();
       return true;
     }
     if (complete)
       this.#ports.log(
-        `${runId}: weights ${weights.slice(0, 12)} from ${holders.join(' or ')} do not match their digest`,
+        `${runId}: weights ${digest.slice(0, 12)} from ${holders.join(' or ')} do not match their digest`,
       );
     this.#begin(wanted).begin(engine); // who reads along gets an error
     return false;
   }
 
   async #fromStore(wanted: WantedWeights, engine: PolicyEngine): Promise<void> {
-    const { runId, weights, iteration } = wanted;
+    const { runId, publication, iteration } = wanted;
+    const { format, digest } = publication;
     const store = await this.#ports.store(wanted.store);
-    const manifest = await readRecord(store, keys.weights(runId, weights), weightsManifest);
+    const manifest = await readRecord(store, keys.weights(runId, digest), weightsManifest);
     if (manifest === undefined) {
       if (iteration === 0) return this.#ports.loadBase(engine, wanted);
-      throw new RetryableError('WeightsMissing', `WeightsMissing: ${weights.slice(0, 12)} are not published yet`);
+      throw new RetryableError('WeightsMissing', `WeightsMissing: ${digest.slice(0, 12)} are not published yet`);
     }
+    if (format === 'BF16')
+      return loadRounded(engine, { store, runId, manifest: manifest.record }, (bytes) => {
+        this.#read.store += bytes;
+        this.#growing?.from.advance(bytes);
+      });
     await engine.load({
       type: 'pieces',
       steps: 0,
@@ -225,10 +238,7 @@ export class RolloutModel {
     });
   }
 
-  #rootOf({ profile }: WantedWeights, engine: PolicyEngine): Promise<Digest> {
-    return rootOf(engine, 'weights', blockHashOf(profile), { tick: this.#ports.tick });
+  #rootOf({ profile, publication }: WantedWeights, engine: PolicyEngine): Promise<Digest> {
+    return publicationRoot(engine, publication.format, blockHashOf(profile), { tick: this.#ports.tick });
   }
 }
-
-const byStart = (shards: readonly ShardInfo[]): ShardInfo[] =>
-  [...shards].sort((a, b) => (a.tensors[0]?.start ?? 0) - (b.tensors[0]?.start ?? 0));

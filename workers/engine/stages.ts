@@ -32,7 +32,7 @@ const stages: StageFunctions = {
   },
   weights: async (host, input, context) => {
     const state = await host.stateAt(context, input, input.state);
-    return { manifest: await host.publishWeights(state, context) };
+    return { manifest: await host.publishWeights(state, context, input.publication) };
   },
 };
 

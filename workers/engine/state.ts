@@ -1,9 +1,11 @@
 /** The state of a run in memory: its components, their digests, and when these hold. */
 import type { Digest } from '../../core/ids.ts';
-import type { BlockHash, Call, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
+import type { BlockHash, Call, PolicyEngine, StatePart, StateSource, WeightsFormat } from '../../core/ports/policy.ts';
 import { newBlockHash } from '../../core/records/block-hash.ts';
 import { actorOf, mapComponents, someOf } from '../../core/records/components.ts';
 import type { Components } from '../../core/records/components.ts';
+import { publishedBytes } from '../../core/records/publications.ts';
+import type { Publication } from '../../core/records/publications.ts';
 import type { BatchRecord } from '../../core/records/schema.ts';
 import type { UpdateOutput } from '../../core/wire/jobs.ts';
 import type { Stored } from '../../infra/store/records.ts';
@@ -16,12 +18,25 @@ export async function rootOf(engine: PolicyEngine, part: StatePart, hash: BlockH
   return treeRoot(engine.elements * Float32Array.BYTES_PER_ELEMENT, blocks, hash);
 }
 
+/** Digest of a publication of the engine's weights. `hash`: of the blocks of fp32 values. */
+export async function publicationRoot(
+  engine: PolicyEngine,
+  format: WeightsFormat,
+  hash: BlockHash,
+  call?: Call,
+): Promise<Digest> {
+  if (format === 'F32') return rootOf(engine, 'weights', hash, call);
+  return treeRoot(publishedBytes(engine.parameters, format), await engine.publishedDigests(blockBytes, call), 'blake3');
+}
+
 /** Digests of a state, and of each component. */
 export interface RunDigests {
   readonly stateDigest: Digest;
   /** Of the policy, or of the first component where there is none. */
   readonly weightsDigest: Digest;
   readonly components: Components<StateDigests>;
+  /** What samplers load of the policy; undefined where the state has none. */
+  readonly publication?: Publication | undefined;
 }
 
 /** The state of a run, as records and manifests name it. */
@@ -63,14 +78,21 @@ export class RunState {
   readonly model: Digest;
   /** Of the blocks in its digests. */
   readonly blockHash: BlockHash;
+  readonly #format: WeightsFormat;
   #tag: RunDigests | undefined;
   #madeBy: Applied | undefined;
 
-  /** `model`: the base that all components begin with. */
-  constructor(engines: Components<PolicyEngine>, model: Digest, blockHash: BlockHash = newBlockHash) {
+  /** `model`: the base that all components begin with. `format`: how the policy is published. */
+  constructor(
+    engines: Components<PolicyEngine>,
+    model: Digest,
+    blockHash: BlockHash = newBlockHash,
+    format: WeightsFormat = 'F32',
+  ) {
     this.engines = engines;
     this.model = model;
     this.blockHash = blockHash;
+    this.#format = format;
   }
 
   /** The policy's engine. */
@@ -128,7 +150,16 @@ export class RunState {
       digests[name] = stateDigestsOf(roots, engine.steps);
     }
     const { weightsDigest } = actorOf(digests);
-    this.#tag = { stateDigest: runStateOf(digests), weightsDigest, components: mapComponents(digests, (one) => one) };
+    const components = mapComponents(digests, (one) => one);
+    const publication = await this.#published(digests, call);
+    this.#tag = { stateDigest: runStateOf(digests), weightsDigest, components, publication };
     return this.#tag;
+  }
+
+  async #published(digests: Components<StateDigests>, call?: Call): Promise<Publication | undefined> {
+    const [format, { actor: policy }, { actor }] = [this.#format, this.engines, digests];
+    if (policy === undefined || actor === undefined) return undefined;
+    if (format === 'F32') return { format, digest: actor.weightsDigest };
+    return { format, digest: await publicationRoot(policy, format, this.blockHash, call) };
   }
 }

@@ -62,7 +62,7 @@ async function served(address: string): Promise<string | undefined> {
   try {
     return await serveWeights(address, {
       secretOf: (runId) => host.weightsSecretOf(runId),
-      weightsOf: (runId, weights) => host.readableWeights(runId, weights),
+      weightsOf: (runId, publication) => host.readableWeights(runId, publication),
     });
   } catch (error) {
     console.error(`this worker gives its weights to no other: ${String(error)}`);
@@ -113,6 +113,7 @@ function contextOf(
     at: message.at,
     store: message.store,
     signal,
+    publication: message.publication,
     holders: weights?.urls ?? [],
     throwIfCancelled,
     progress: (done, total, note) => {

@@ -69,7 +69,10 @@ export async function applyBatch(
     stateDigest: digests.stateDigest,
     components: mapComponents(digests.components, (digest, name) => ({
       ...digest,
-      publications: { F32: digest.weightsDigest },
+      publications:
+        name === 'actor' && digests.publication !== undefined
+          ? { [digests.publication.format]: digests.publication.digest }
+          : { F32: digest.weightsDigest },
       steps: [...componentOf(trained, name).steps],
     })),
     after: { ...record.after, badSteps: taken ? 0 : record.before.badSteps + 1 },

@@ -166,8 +166,26 @@ int64_t pairUp(Value* values, int64_t n) {
   return pairs + n % 2;
 }
 
-/** The two children of the node over a message of more than one chunk. */
-void childrenOf(const uint8_t* message, int64_t bytes, uint64_t counter, Value (&children)[2]) {
+/** A message in memory. */
+struct Whole {
+  const uint8_t* message;
+  const uint8_t* at(int64_t from, int64_t) const { return message + from; }
+};
+
+/** A message that is made piece by piece, so that no memory holds it whole. */
+struct Made {
+  const MessageSource& source;
+  uint8_t* piece;
+  const uint8_t* at(int64_t from, int64_t bytes) const {
+    source.read(source.of, from, bytes, piece);
+    return piece;
+  }
+};
+
+/** The two children of the node over `bytes` of a message, more than one chunk, from chunk `counter` on. */
+template <class Message>
+void childrenOf(const Message& message, int64_t bytes, uint64_t counter, Value (&children)[2]) {
+  const int64_t first = int64_t(counter) * kChunkBytes;
   const int64_t chunks = (bytes + kChunkBytes - 1) / kChunkBytes;
   if (chunks > kSubtree) {
     int64_t left = kSubtree;
@@ -177,22 +195,21 @@ void childrenOf(const uint8_t* message, int64_t bytes, uint64_t counter, Value (
     children[0] = parent(below, 0);
     const int64_t rest = bytes - left * kChunkBytes;
     if (rest <= kChunkBytes) {
-      children[1] = chunk(message + left * kChunkBytes, rest, counter + uint64_t(left), false);
+      children[1] = chunk(message.at(first + left * kChunkBytes, rest), rest, counter + uint64_t(left), false);
       return;
     }
-    childrenOf(message + left * kChunkBytes, rest, counter + uint64_t(left), below);
+    childrenOf(message, rest, counter + uint64_t(left), below);
     children[1] = parent(below, 0);
     return;
   }
   Value values[kSubtree];
   int64_t i = 0;
   for (; (i + kWords) * kChunkBytes <= bytes; i += kWords)
-    compressMany(message + i * kChunkBytes, kChunkBytes, kBlocks, counter + uint64_t(i), 1, 0, kChunkStart, kChunkEnd,
-                 values + i);
+    compressMany(message.at(first + i * kChunkBytes, kWords * kChunkBytes), kChunkBytes, kBlocks, counter + uint64_t(i),
+                 1, 0, kChunkStart, kChunkEnd, values + i);
   for (; i < chunks; ++i) {
-    const int64_t length = bytes - i * kChunkBytes;
-    values[i] =
-        chunk(message + i * kChunkBytes, length < kChunkBytes ? length : kChunkBytes, counter + uint64_t(i), false);
+    const int64_t rest = bytes - i * kChunkBytes, length = rest < kChunkBytes ? rest : kChunkBytes;
+    values[i] = chunk(message.at(first + i * kChunkBytes, length), length, counter + uint64_t(i), false);
   }
   int64_t n = chunks;
   while (n > 2) n = pairUp(values, n);
@@ -200,18 +217,26 @@ void childrenOf(const uint8_t* message, int64_t bytes, uint64_t counter, Value (
   children[1] = values[1];
 }
 
-}  // namespace
-
-void blake3(const uint8_t* message, int64_t bytes, uint8_t* digest) {
+template <class Message>
+void digestOf(const Message& message, int64_t bytes, uint8_t* digest) {
   Value value;
   if (bytes <= kChunkBytes) {
-    value = chunk(message, bytes, 0, true);
+    value = chunk(message.at(0, bytes), bytes, 0, true);
   } else {
     Value children[2];
     childrenOf(message, bytes, 0, children);
     value = parent(children, kRoot);
   }
   memcpy(digest, value.words, sizeof value.words);
+}
+
+}  // namespace
+
+void blake3(const uint8_t* message, int64_t bytes, uint8_t* digest) { digestOf(Whole{message}, bytes, digest); }
+
+void blake3Of(const MessageSource& source, int64_t bytes, uint8_t* digest) {
+  alignas(64) uint8_t piece[kWords * kChunkBytes];
+  digestOf(Made{source, piece}, bytes, digest);
 }
 
 }  // namespace petrel::PETREL_ISA_NAMESPACE

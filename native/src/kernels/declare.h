@@ -30,6 +30,7 @@ void attentionGrad(float* s, float* dp, int64_t n, int64_t from, int64_t to, flo
                    float delta);
 double sumSquares(const float* g, int64_t n);
 void blake3(const uint8_t* message, int64_t bytes, uint8_t* digest);
+void blake3Of(const MessageSource& source, int64_t bytes, uint8_t* digest);
 void adamw(float* p, float* g, float* m, float* v, int64_t n, const AdamScalars& s);
 
 }  // namespace petrel::PETREL_ISA_NAMESPACE
