@@ -111,6 +111,7 @@ function checkUpdate(
   if (batch.type !== 'absent') faults.equal(key, 'batch, the digest of the batch record:', batch.digest, update.batch);
   if (before.state !== undefined) faults.equal(key, 'parentState', before.state, update.parentState);
   checkOutcome({ faults }, before, update, key);
+  checkPublications({ faults }, term, before, update, key);
   if (batch.type !== 'read') return;
   checkSteps({ faults }, batch.record, update, key);
   const { badSteps: _, ...planned } = batch.record.after;
@@ -150,6 +151,26 @@ function checkSteps({ faults }: Pick<Objects, 'faults'>, batch: Batch, update: U
     });
     if (publications['F32'] !== undefined)
       faults.equal(key, `the F32 publication of ${name}`, weightsDigest, publications['F32']);
+  }
+}
+
+/** BF16 is of policies that compute in bf16. An update that changes nothing has the publications of the one before. */
+function checkPublications(
+  { faults }: Pick<Objects, 'faults'>,
+  { components: inTerm }: Branch['term'],
+  before: Standing,
+  { outcome, components }: Update,
+  key: string,
+): void {
+  for (const [name, { publications }] of Object.entries(components)) {
+    const compute = inTerm[name]?.profile.compute;
+    for (const [format, digest] of Object.entries(publications)) {
+      if (format !== 'F32' && !(format === 'BF16' && compute === 'bf16'))
+        faults.add(key, `a publication of ${name} that samplers in ${compute ?? 'fp32'} can load`, format);
+      const earlier = before.components?.[name]?.publications?.[format];
+      if (outcome === 'skipped' && earlier !== undefined)
+        faults.equal(key, `the ${format} publication of ${name} before it, unchanged:`, earlier, digest);
+    }
   }
 }
 

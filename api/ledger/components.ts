@@ -5,8 +5,12 @@ import type { Faults } from './verdict.ts';
 
 type Named<T> = Readonly<Record<string, T>>;
 
-/** The state of each component. */
-export type Components = Named<{ readonly stateDigest: string; readonly weightsDigest: string }>;
+/** The state of each component, and where an update has made it what samplers load of it: a digest by format. */
+export type Components = Named<{
+  readonly stateDigest: string;
+  readonly weightsDigest: string;
+  readonly publications?: Named<string>;
+}>;
 
 /** Name of the component that a run is about: the policy, or the only one of a run that trains no policy. */
 export function mainName(components: Named<unknown>): string {

@@ -133,7 +133,7 @@ const termFields = {
   /** Half-open ranges. */
   skippedDraws: list(list(count)),
 };
-const profile = object({ id: text });
+const profile = object({ id: text, compute: optional(oneOf('fp32', 'bf16')) });
 const term1 = object({
   ...termFields,
   base: optional(object({ position: count, counters: counters1 })),
@@ -305,7 +305,8 @@ export const checkpointShape = inFormats(
 );
 
 const publication = { weightsDigest: digest, shards: list(shard) };
-const weights2 = object({ ...publication, blockHash, component: text, dtypes: named(oneOf('F32')) });
+const weights2 = object({ ...publication, blockHash, component: text, dtypes: named(oneOf('F32', 'BF16')) });
+export type Weights = Of<typeof weights2>;
 export const weightsShape = inFormats(
   object({ ...publication, dtype: oneOf('F32') }),
   ({ dtype, ...weights }): Of<typeof weights2> => ({

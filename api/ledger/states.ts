@@ -9,9 +9,9 @@ import type { Components } from './components.ts';
 import { digestOfBytes, pieceBytes } from './objects.ts';
 import type { Objects } from './objects.ts';
 import { checkpointOutputShape, checkpointShape, resultShape, weightsShape } from './records.ts';
-import type { CheckpointComponent, Shard } from './records.ts';
+import type { CheckpointComponent, Shard, Weights } from './records.ts';
 import type { Retention } from './retention.ts';
-import { headerOf, readTensors } from './tensors.ts';
+import { checkRounded, compareWithState, headerAt, isRounded } from './rounded-weights.ts';
 import { blockHasher, Tree } from './tree.ts';
 import type { BlockHash } from './tree.ts';
 
@@ -31,6 +31,9 @@ export interface StatesFound {
 }
 
 const parts = ['weights', 'm', 'v'] as const;
+
+const roundedAt = (there: Committed | undefined): string | undefined =>
+  there?.components['actor']?.publications?.['BF16'];
 
 export async function checkStates(
   objects: Objects,
@@ -59,12 +62,22 @@ export async function checkStates(
     if (whole && there?.state === state) checkpoints.push(Number(k));
   }
   const known = new Set(
-    [...committed.values()].flatMap(({ components }) => Object.values(components).map((one) => one.weightsDigest)),
+    [...committed.values()].flatMap(({ components }) =>
+      Object.values(components).flatMap((one) => [one.weightsDigest, ...Object.values(one.publications ?? {})]),
+    ),
   );
   for (const name of await objects.store.children(objects.keys.weights)) {
     const digest = name.replace(/\.json$/, '');
     if (!known.has(digest)) unnamed++;
-    await checkWeights(objects, digest, `${objects.keys.weights}${name}`, deep);
+    const weights = await checkWeights(objects, digest, `${objects.keys.weights}${name}`, deep);
+    const from = weights && checkpoints.find((k) => roundedAt(committed.get(k)) === digest);
+    if (deep && weights !== undefined && from !== undefined)
+      await compareWithState(
+        objects,
+        digest,
+        weights,
+        `${objects.keys.checkpoints}${from}-${committed.get(from)?.state}.json`,
+      );
   }
   return { checkpoints: checkpoints.sort((a, b) => a - b), unnamed };
 }
@@ -144,14 +157,23 @@ function checkRoots(
   );
 }
 
-async function checkWeights(objects: Objects, digest: string, key: string, deep: boolean): Promise<void> {
+/** Published weights; returns those in bf16 that are whole. */
+async function checkWeights(
+  objects: Objects,
+  digest: string,
+  key: string,
+  deep: boolean,
+): Promise<Weights | undefined> {
   const found = await objects.find(key, weightsShape);
-  if (found.type !== 'read') return;
+  if (found.type !== 'read') return undefined;
   const { faults } = objects;
   faults.equal(key, 'weightsDigest', digest, found.record.weightsDigest);
+  if (isRounded(found.record))
+    return (await checkRounded(objects, digest, key, found.record, deep)) ? found.record : undefined;
   const elements = Math.max(0, ...found.record.shards.flatMap(({ tensors }) => tensors.map(({ end }) => end)));
   const root = await checkPart(objects, key, 'weights', found.record, elements, deep);
   if (root !== undefined) faults.equal(key, 'digest of its shards', digest, root);
+  return undefined;
 }
 
 /**
@@ -199,10 +221,7 @@ async function checkShard(
     objects.faults.add(key, `${bytes} bytes: ${manifest} names them`, size === undefined ? 'nothing' : `${size} bytes`);
     return false;
   }
-  const first = size < 8 ? new Uint8Array() : ((await objects.get(key, [0, 8])) ?? new Uint8Array());
-  const length = objects.tried(key, 'safetensors', () => headerOf(first, size));
-  const json = length === undefined ? undefined : await objects.get(key, [8, 8 + length]);
-  const tensors = json && objects.tried(key, 'safetensors', () => readTensors(json, { length: json.byteLength, size }));
+  const tensors = await headerAt(objects, key, size);
   const place = tensors?.entries.get(part);
   if (
     tensors === undefined ||

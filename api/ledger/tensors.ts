@@ -23,7 +23,7 @@ export interface Tensors {
   readonly bytes: Uint8Array;
 }
 
-const widths: Readonly<Record<string, number>> = { U8: 1, I32: 4, F32: 4 };
+const widths: Readonly<Record<string, number>> = { U8: 1, BF16: 2, I32: 4, F32: 4 };
 const maxHeader = 100_000_000;
 
 /** Size of the header, from the first eight bytes and the size of the object. */

@@ -25,6 +25,9 @@ const runId = 'toy-20260102-030405-abcd';
 const writer = { process: 'test', at: '' };
 const counters = { cursor: 0, optimizerSteps: {}, badSteps: 0, controllers: {} };
 const stateOf = (stateDigest: string) => ({ stateDigest, weightsDigest: digestOf(['weights', stateDigest]) });
+/** Every second update has a trainer that computes in bf16. */
+const publicationsOf = (state: string, k: number) =>
+  k % 2 === 0 ? { F32: stateOf(state).weightsDigest } : { BF16: digestOf(['rounded', state]) };
 /** Any number that depends on the state; some states are equally good. */
 const accuracyOf = (state: string) => Number.parseInt(digestOf(['accuracy', state]).slice(0, 1), 16) / 15;
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -151,7 +154,7 @@ export class World {
       },
       ...{
         stateDigest: state,
-        components: { actor: { ...stateOf(state), steps: [], publications: {} } },
+        components: { actor: { ...stateOf(state), steps: [], publications: publicationsOf(state, k) } },
         after: counters,
         metrics: {},
         timings: {},
@@ -196,14 +199,16 @@ export class World {
   }
 
   async publishWeights(): Promise<void> {
-    const weightsDigest = digestOf(['weights', this.#state]);
+    const published = (await this.log.head())?.publication;
+    if (published === undefined) return;
+    const { format, digest: weightsDigest } = published;
     const content = bytes(`weights object ${weightsDigest}`);
     const shards = [{ blob: await putBlob(this.store, runId, content), bytes: content.byteLength, tensors: [] }];
     await this.#create(keys.weights(runId, weightsDigest), {
       format: recordFormat,
       component: 'actor',
       weightsDigest,
-      dtypes: { weights: 'F32' },
+      dtypes: { weights: format },
       shards,
     });
   }
@@ -402,9 +407,9 @@ export class World {
     );
     const head = await log.head();
     for (const weights of new Set([
-      head?.weightsDigest,
+      head?.publication.digest,
       head && actorOf(head.termRecord.components).weightsDigest,
-      (await log.at(Math.max(0, this.#position - 1)).catch(() => undefined))?.weightsDigest,
+      (await log.at(Math.max(0, this.#position - 1)).catch(() => undefined))?.publication.digest,
     ])) {
       if (weights === undefined) continue;
       const manifest = this.store.objects.get(keys.weights(runId, weights));

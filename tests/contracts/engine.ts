@@ -4,10 +4,13 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { at } from '../../core/at.ts';
 import type { Engines } from '../../core/ports/engines.ts';
 import { blockHashes, stateParts } from '../../core/ports/policy.ts';
-import type { AdamW, PackedBatch, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
+import type { AdamW, ComputeType, PackedBatch, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
+import { publishedBytes } from '../../core/records/publications.ts';
 import { blockHasher } from '../../infra/store/block-hasher.ts';
 import type { GenerateRequest, Sampler } from '../../core/ports/sampler.ts';
+import { engineInfo } from '../../native/index.ts';
 import { batchOf, decoder, randomOf } from '../../native/testing/decoders.ts';
+import { computesOf } from '../../workers/engine/profile.ts';
 
 const spec = decoder({ layers: 2, vocab: 41 });
 const options = { compute: 'fp32', deterministic: true, threads: 1, trainable: true } as const;
@@ -51,8 +54,8 @@ export async function learn(engine: PolicyEngine, from: PackedBatch = batch): Pr
 
 export function engineContract(name: string, engines: Engines): void {
   const open: PolicyEngine[] = [];
-  const policy = async (seed: number) => {
-    const engine = await engines.policy(spec, options);
+  const policy = async (seed: number, compute: ComputeType = 'fp32') => {
+    const engine = await engines.policy(spec, { ...options, compute });
     open.push(engine);
     await engine.load(randomState(engine, seed));
     return engine;
@@ -110,6 +113,35 @@ export function engineContract(name: string, engines: Engines): void {
         expect([...digests]).toEqual(expected);
       }
       expect(ticks).toBeGreaterThanOrEqual(stateParts.length);
+    });
+
+    it.each(computesOf(engineInfo()))('takes what another one in %s publishes, cut anywhere', async (compute) => {
+      const format = compute === 'bf16' ? 'BF16' : 'F32';
+      const [from, to] = [await policy(5, compute), await policy(6, compute)];
+      const bytes = new Uint8Array(publishedBytes(from.parameters, format));
+      await from.readPublished(format, 0, bytes);
+      await to.load({
+        type: 'published',
+        format,
+        read: async (sinkOf) => {
+          const middle = Math.floor(bytes.length / 3);
+          await sinkOf(middle, bytes.length)(bytes.subarray(middle));
+          const sink = sinkOf(0, middle);
+          for (let at = 0; at < middle; at += 1001) await sink(bytes.subarray(at, Math.min(at + 1001, middle)));
+        },
+      });
+      const tail = new Uint8Array(bytes.length - 101);
+      await to.readPublished(format, 101, tail);
+      expect(Buffer.from(tail).equals(bytes.subarray(101))).toBe(true);
+      const wants = ['logProbs'] as const;
+      const [expected, found] = await Promise.all(
+        [from, to].map((engine) => engine.forward(batch, { temperature: 1, wants, keep: false })),
+      );
+      expect(found?.outputs).toEqual(expected?.outputs);
+      if (format === 'F32') return expect(await partOf(to, 'weights')).toEqual(await partOf(from, 'weights'));
+      const hasher = await blockHasher('blake3');
+      hasher.update(bytes);
+      expect([...(await to.publishedDigests(1 << 20))]).toEqual([...hasher.digest()]);
     });
 
     it('gives what it read as a copy: training changes the engine’s state alone', async () => {
