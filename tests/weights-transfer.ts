@@ -1,6 +1,6 @@
 /**
  * How long after an update the samplers have its weights, and what they read from the store: `npm run bench:weights -- [--size S|M|R]
- * [--samplers 1,4,8] [--json]`. Real runs on one machine, with workers that get weights from the trainer and from each other, and
+ * [--samplers 1,4,8] [--compute fp32|bf16] [--json]`. Real runs on one machine, with workers that get weights from the trainer and from each other, and
  * with workers that all read the store. A run's number is the median of its iterations, without the first two.
  */
 import { parseArgs } from 'node:util';
@@ -20,11 +20,14 @@ const { values } = parseArgs({
   options: {
     size: { type: 'string', default: 'R' },
     samplers: { type: 'string', default: '1,4,8' },
+    compute: { type: 'string', default: 'fp32' },
     json: { type: 'boolean', default: false },
   },
 });
 const size = values.size as SizeName;
 if (!sizeNames.includes(size)) throw new Error(`--size: expected ${sizeNames.join(', ')}, got ${values.size}`);
+const { compute } = values;
+if (compute !== 'fp32' && compute !== 'bf16') throw new Error(`--compute: expected fp32 or bf16, got ${compute}`);
 const counts = values.samplers.split(',').map(Number);
 if (!counts.every((count) => Number.isInteger(count) && count > 0))
   throw new Error(`--samplers: expected numbers like 1,4,8, got ${values.samplers}`);
@@ -36,23 +39,30 @@ const warmUp = 2;
 interface Row {
   readonly samplers: number;
   readonly share: 'on' | 'off';
+  readonly compute: 'fp32' | 'bf16';
+  /** In fp32. */
   readonly weightsGb: number;
-  /** From the commit of an update until the last sampler has its weights, per GB. */
+  /** What a sampler loads. */
+  readonly publishedGb: number;
+  /** From the commit of an update until the last sampler has its weights. */
+  readonly seconds: number;
+  /** The same for each GB of `weightsGb`. */
   readonly secondsPerGb: number;
-  /** Bytes that all samplers together read from the store for one publication, as a multiple of the weights. */
+  /** Bytes that all samplers together read from the store for one publication, as a multiple of it. */
   readonly readFromStore: number;
+  readonly updateSeconds: number;
 }
 
 const rows: Row[] = [];
 for (const samplers of counts)
   for (const share of ['on', 'off'] as const) {
-    const row = await measure(samplers, share);
+    const row = await measure(samplers, share, compute);
     rows.push(row);
     if (values.json) console.log(JSON.stringify(row));
   }
 if (!values.json) console.table(rows);
 
-async function measure(samplers: number, share: 'on' | 'off'): Promise<Row> {
+async function measure(samplers: number, share: 'on' | 'off', compute: 'fp32' | 'bf16'): Promise<Row> {
   process.env[sharesVariable] = share;
   const { tie_word_embeddings: _, ...shape } = sizeOf(size, false).shape;
   const loop = new LoopUnderTest(undefined, { ...shape, max_position_embeddings: 64 });
@@ -64,6 +74,7 @@ async function measure(samplers: number, share: 'on' | 'off'): Promise<Row> {
     ]);
     const run = await loop.start({
       data: { train_batch_size: 2 * samplers },
+      model: { compute_dtype: compute },
       rollout: { n: 2, max_num_seqs: 2 },
       actor: { optim: { weight_decay: 0.1 } }, // so that the weights change, whatever the scores are
       trainer: { total_training_steps: warmUp + measured },
@@ -72,7 +83,7 @@ async function measure(samplers: number, share: 'on' | 'off'): Promise<Row> {
     if (state !== 'completed') throw new Error(`the run of ${samplers} samplers is ${state}`);
     const all = await loop.iterations(run);
     const iterations = all.slice(warmUp);
-    const weightsGb = await sizeOfWeights(run);
+    const { weightsGb, publishedGb } = await sizesOf(run);
     const waited = await Promise.all(
       iterations.map((iteration, i) => exposed(loop, run, at(all, warmUp + i - 1), iteration)),
     );
@@ -80,9 +91,15 @@ async function measure(samplers: number, share: 'on' | 'off'): Promise<Row> {
     return {
       samplers,
       share,
+      compute,
       weightsGb: round(weightsGb),
+      publishedGb: round(publishedGb),
+      seconds: round(median(waited)),
       secondsPerGb: round(median(waited) / weightsGb),
-      readFromStore: round(median(read) / weightsGb),
+      readFromStore: round(median(read) / publishedGb),
+      updateSeconds: round(
+        median(iterations.map(({ update }) => Number(update.timings['timing_s/update_actor'] ?? 0))),
+      ),
     };
   } finally {
     await loop.remove();
@@ -107,12 +124,16 @@ async function exposed(loop: LoopUnderTest, run: StartedRun, before: Iteration, 
   return Math.max(...ready.values()) - Date.parse(before.update.writer.at) / 1_000;
 }
 
-/** In GB, of the fp32 values that the last checkpoint has. */
-async function sizeOfWeights({ log }: StartedRun): Promise<number> {
+/** From the parameters of the last checkpoint. */
+async function sizesOf({ log }: StartedRun): Promise<Pick<Row, 'weightsGb' | 'publishedGb'>> {
   const head = await log.head();
   const saved = head && (await log.checkpointOf(head.position, head.stateDigest));
-  if (saved === undefined) throw new Error('the run has saved no state');
-  return (4 * checkpointElements(actorOf(saved.record.components))) / 1e9;
+  if (head === undefined || saved === undefined) throw new Error('the run has saved no state');
+  const policy = actorOf(saved.record.components);
+  const rounded = policy.parameters.filter(({ name, shape }) => shape.length === 2 && !name.includes('embed'));
+  const saving = head.publication.format === 'F32' ? 0 : 2 * checkpointElements({ parameters: rounded });
+  const bytes = 4 * checkpointElements(policy);
+  return { weightsGb: bytes / 1e9, publishedGb: (bytes - saving) / 1e9 };
 }
 
 function median(all: readonly number[]): number {

@@ -107,7 +107,7 @@ struct Decoder {
 
 struct Model : Decoder {
   EngineOptions options;
-  Mapping weights;  // fp32 masters
+  Mapping weights;           // fp32 masters
   Published inFp32, inBf16;  // inBf16: where the model computes in bf16
 
   Model(Decoder decoder, EngineOptions options);
