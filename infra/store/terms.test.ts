@@ -7,6 +7,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { makeRunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { exampleLoss, exampleOptimizer, exampleProfile } from '../../core/records/examples.test-support.ts';
+import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import {
   batchDecision,
@@ -23,6 +24,7 @@ import { openFolderStore } from './folder.ts';
 import { decide, readRecord } from './records.ts';
 import { RunLog } from './run-log.ts';
 import type { Head } from './run-log.ts';
+import { skipPendingBatch } from './skip.ts';
 import { openNextTerm } from './terms.ts';
 import type { WantedTerm } from './terms.ts';
 
@@ -114,6 +116,8 @@ async function commitBatch(log: RunLog, head: Head, mark: string): Promise<void>
   );
 }
 
+const roundedOf = (state: string) => digestOf(['rounded', state]);
+
 async function commitUpdate(log: RunLog, head: Head): Promise<void> {
   const pending = head.pending;
   if (pending === undefined) throw new Error('no batch waits');
@@ -128,7 +132,7 @@ async function commitUpdate(log: RunLog, head: Head): Promise<void> {
     outcome: 'applied',
     stateDigest: state,
     components: {
-      actor: { stateDigest: state, weightsDigest: state, steps: [], publications: { F32: state } },
+      actor: { stateDigest: state, weightsDigest: state, steps: [], publications: { BF16: roundedOf(state) } },
     },
     after: pending.record.after,
     metrics: {},
@@ -323,6 +327,21 @@ describe('a term after the first', () => {
     const next = await openNextTerm(log, wanted(5));
     expect(next.record.standby).toBeUndefined();
     await expectOneChain(log);
+  });
+
+  it('begins with fp32 weights, whatever its predecessor published, and a skipped batch keeps the publication', async () => {
+    const log = await freshLog();
+    expect((await headOf(log)).publication).toEqual({ format: 'F32', digest: digestOf('base') });
+    await iterate(log, 2);
+    const before = await headOf(log);
+    const published = { format: 'BF16', digest: roundedOf(before.stateDigest) };
+    expect(before.publication).toEqual(published);
+    await commitBatch(log, before, 'skipped');
+    const { components } = await skipPendingBatch(log, 'a user wants so', writer);
+    expect(actorOf(components).publications).toEqual({ BF16: published.digest });
+    expect((await headOf(log)).publication).toEqual(published);
+    await openNextTerm(log, wanted(1));
+    expect((await headOf(log)).publication).toEqual({ format: 'F32', digest: before.stateDigest });
   });
 
   it('fences the batch of a late writer', async () => {
