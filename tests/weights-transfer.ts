@@ -1,7 +1,7 @@
 /**
  * How long after an update the samplers have its weights, and what they read from the store: `npm run bench:weights -- [--size S|M|R]
- * [--samplers 1,4,8] [--compute fp32|bf16] [--json]`. Real runs on one machine, with workers that get weights from the trainer and from each other, and
- * with workers that all read the store. A run's number is the median of its iterations, without the first two.
+ * [--samplers 1,4,8] [--compute fp32|bf16] [--share on,off] [--json]`. Real runs on one machine: with workers that get weights from the
+ * trainer and from each other (on), and with workers that all read the store (off). A run's number is the median of its iterations, without the first two.
  */
 import { parseArgs } from 'node:util';
 import { sizeNames, sizeOf } from '../bench/sizes.ts';
@@ -21,6 +21,7 @@ const { values } = parseArgs({
     size: { type: 'string', default: 'R' },
     samplers: { type: 'string', default: '1,4,8' },
     compute: { type: 'string', default: 'fp32' },
+    share: { type: 'string', default: 'on,off' },
     json: { type: 'boolean', default: false },
   },
 });
@@ -55,7 +56,7 @@ interface Row {
 
 const rows: Row[] = [];
 for (const samplers of counts)
-  for (const share of ['on', 'off'] as const) {
+  for (const share of (['on', 'off'] as const).filter((one) => values.share.split(',').includes(one))) {
     const row = await measure(samplers, share, compute);
     rows.push(row);
     if (values.json) console.log(JSON.stringify(row));
