@@ -62,7 +62,10 @@ export async function noteReady(log: FleetLog, all: readonly KnownInstance[], { 
       await log.noteReady({ id, at: now.toISOString() });
 }
 
-/** Decides that instances leave which have not joined in time, or have expired. */
+/**
+ * Decides that instances leave which have not joined in time, whose workers have not announced themselves in time after that, or
+ * which have expired. One that was admitted by a control process that died before it could say so may never come.
+ */
 export async function noteOverdue(
   log: FleetLog,
   all: readonly KnownInstance[],
@@ -70,12 +73,14 @@ export async function noteOverdue(
   now: Date,
 ): Promise<void> {
   const pools = new Map(boughtPools(spec));
-  for (const { id, launch, launchedAt, joined, leaving } of all) {
+  for (const { id, launch, launchedAt, joined, ready, leaving } of all) {
     if (leaving !== undefined) continue;
     const within = secondsOf(pools.get(launch.pool)?.join_within ?? '');
-    const age = (now.getTime() - Date.parse(launchedAt)) / 1_000;
+    const waited = (now.getTime() - Date.parse(joined?.at ?? launchedAt)) / 1_000;
+    const missing =
+      joined === undefined ? 'it has not joined' : 'it has joined, and its worker has not announced itself';
     const leave = (ending: Ending, because: string) => log.noteLeaving({ id, at: now.toISOString(), ending, because });
-    if (joined === undefined && age > within) await leave('never-joined', `it has not joined within ${within} s`);
+    if (ready === undefined && waited > within) await leave('never-joined', `${missing} within ${within} s`);
     else if (now.toISOString() > launch.expires) await leave('expired', `its lifetime ended at ${launch.expires}`);
   }
 }
