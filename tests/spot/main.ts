@@ -6,7 +6,8 @@
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { InvalidInputError } from '../../core/errors.ts';
-import { effectiveTime } from './measure.ts';
+import { effectiveTime, waitingCaused } from './measure.ts';
+import type { MachineSeconds } from './measure.ts';
 import { picture } from './picture.ts';
 import { machines, SpotBed, tokensPerSecond } from './play.ts';
 import type { Played, SpotSettings } from './play.ts';
@@ -57,11 +58,12 @@ type Report = ReturnType<typeof reportOf>;
 
 function reportOf({ name, seed, speed }: Options, played: Played, calm: Played) {
   const same = played.states.length === calm.states.length && played.states.every((one, i) => one === calm.states[i]);
+  const caused = waitingCaused(played.time, calm.time);
   return {
     trace: name,
     seed,
     speed,
-    effectiveTime: effectiveTime(played.time, calm.time),
+    effectiveTime: effectiveTime(played.time, caused),
     wallClockRatio: played.seconds / calm.seconds,
     losses: played.losses,
     decodedTokensLost: played.decodedTokensLost,
@@ -70,17 +72,25 @@ function reportOf({ name, seed, speed }: Options, played: Played, calm: Played) 
     usd: played.usd,
     usdOnDemand: played.usd * onDemandFactor,
     load: played.load,
-    machineSeconds: played.time,
-    undisturbed: calm.time,
+    machineSeconds: { ...totalsOf(played.time), waitingCaused: caused },
+    undisturbed: totalsOf(calm.time),
+    disturbedIterations: played.time.disturbed.length,
   };
 }
 
+const totalsOf = ({ bought, booting, lost, waiting }: MachineSeconds): MachineSeconds => ({
+  bought,
+  booting,
+  lost,
+  waiting,
+});
+
 function textOf(report: Report): string {
-  const { booting, lost, waiting, bought } = report.machineSeconds;
+  const { booting, lost, waiting, waitingCaused: caused, bought } = report.machineSeconds;
   return [
     `effective time ${report.effectiveTime.toFixed(3)}, wall clock ${report.wallClockRatio.toFixed(3)} of the undisturbed run's`,
     `${report.losses} losses; ${report.decodedTokensLost} decoded tokens thrown away`,
-    `of ${bought.toFixed(0)} machine-seconds: booting ${booting.toFixed(0)}, lost ${lost.toFixed(0)}, waiting ${waiting.toFixed(0)} (undisturbed ${report.undisturbed.waiting.toFixed(0)} of ${report.undisturbed.bought.toFixed(0)})`,
+    `of ${bought.toFixed(0)} machine-seconds: booting ${booting.toFixed(0)}, lost ${lost.toFixed(0)}, waiting ${waiting.toFixed(0)}, ${caused.toFixed(0)} of them caused by losses in ${report.disturbedIterations} iterations (undisturbed: waiting ${report.undisturbed.waiting.toFixed(0)} of ${report.undisturbed.bought.toFixed(0)})`,
     `ledger ${report.ledger}; digests ${report.digestsEqual ? 'equal' : 'DIFFERENT'}; $${report.usd.toFixed(4)}, on demand $${report.usdOnDemand.toFixed(4)}`,
     `processors busy: ${(100 * report.load).toFixed(0)} %`,
   ].join('\n');

@@ -6,7 +6,13 @@ import { jobEvent } from '../../core/wire/messages.ts';
 import { historiesOf } from '../../infra/store/fleet-histories.ts';
 import type { FleetLog } from '../../infra/store/fleet-log.ts';
 
-/** Machine-seconds from `from` to `to`, by what they were spent on. */
+/** Seconds since the epoch. */
+export interface Interval {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Machine-seconds of an interval, by what they were spent on. */
 export interface MachineSeconds {
   readonly bought: number;
   readonly booting: number;
@@ -15,22 +21,59 @@ export interface MachineSeconds {
   readonly waiting: number;
 }
 
-/** `from`, `to`: seconds since the epoch; instances are counted between them only. */
-export async function machineSeconds(log: FleetLog, from: number, to: number): Promise<MachineSeconds> {
-  const { instances, spans } = billOfFleet(historiesOf(await log.instances()), await log.usage(), to);
-  const inside = (a: number, b: number) => Math.max(0, Math.min(b, to) - Math.max(a, from));
-  const sum = (use: string) =>
-    spans.filter((span) => span.use === use).reduce((all, span) => all + inside(span.from, span.to), 0);
-  const bought = instances.reduce((all, one) => all + inside(one.launchedAt, one.endedAt), 0);
-  const [booting, lost, useful] = [sum('booting'), sum('lost'), sum('useful')];
-  return { bought, booting, lost, waiting: bought - booting - lost - useful };
+/** What the machines of a run did: as a whole, and in each of its iterations. */
+export interface MachineTime extends MachineSeconds {
+  readonly iterations: readonly MachineSeconds[];
+  /** Numbers of the iterations, from 0, in which a machine or the trainer was missing, and of the ones after these. */
+  readonly disturbed: readonly number[];
 }
 
-/** Part of the bought time that was not lost because of losses. Waiting counts as far as the undisturbed run had less of it. */
-export function effectiveTime(disturbed: MachineSeconds, undisturbed: MachineSeconds): number {
-  const caused = Math.max(0, disturbed.waiting - undisturbed.waiting);
-  return 1 - (disturbed.booting + disturbed.lost + caused) / disturbed.bought;
+/**
+ * `whole`: from the start of the run to its end; `ends`: of its iterations, ascending; `losses`: when machines were told to leave or
+ * were lost, and when the trainer was.
+ */
+export async function machineTime(
+  log: FleetLog,
+  whole: Interval,
+  ends: readonly number[],
+  losses: readonly number[],
+): Promise<MachineTime> {
+  const { instances, spans } = billOfFleet(historiesOf(await log.instances()), await log.usage(), whole.to);
+  const secondsIn = ({ from, to }: Interval): MachineSeconds => {
+    const inside = (a: number, b: number) => Math.max(0, Math.min(b, to) - Math.max(a, from));
+    const sum = (use: string) =>
+      spans.filter((span) => span.use === use).reduce((all, span) => all + inside(span.from, span.to), 0);
+    const bought = instances.reduce((all, one) => all + inside(one.launchedAt, one.endedAt), 0);
+    const [booting, lost, useful] = [sum('booting'), sum('lost'), sum('useful')];
+    return { bought, booting, lost, waiting: bought - booting - lost - useful };
+  };
+  const missing = [
+    ...losses.map((at) => ({ from: at, to: at })),
+    ...spans.filter(({ use, from }) => use === 'booting' && from > whole.from),
+  ];
+  const intervals = ends.map((to, i) => ({ from: ends[i - 1] ?? whole.from, to }));
+  const hit = intervals.flatMap(({ from, to }, i) =>
+    missing.some((one) => one.from < to && one.to >= from) ? [i] : [],
+  );
+  const disturbed = [...new Set(hit.flatMap((i) => [i, i + 1]))].filter((i) => i < intervals.length);
+  return { ...secondsIn(whole), iterations: intervals.map(secondsIn), disturbed };
 }
+
+/**
+ * What machines waited in the disturbed iterations more than in the same ones of the undisturbed run, which do the same work. In the
+ * others nothing is missing, so what they wait more is chance.
+ */
+export function waitingCaused({ iterations, disturbed }: MachineTime, undisturbed: MachineTime): number {
+  const more = disturbed.map((i) => (iterations[i]?.waiting ?? 0) - (undisturbed.iterations[i]?.waiting ?? 0));
+  return Math.max(
+    0,
+    more.reduce((sum, one) => sum + one, 0),
+  );
+}
+
+/** Part of the bought time that was not lost because of losses. */
+export const effectiveTime = ({ booting, lost, bought }: MachineSeconds, caused: number): number =>
+  1 - (booting + lost + caused) / bought;
 
 /** Tokens that workers had decoded of a rollout job when another worker took it. */
 export class DecodedTokens {

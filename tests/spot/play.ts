@@ -11,8 +11,8 @@ import { paceVariable } from '../../workers/engine/paced-sampler.ts';
 import { FleetBed } from '../fleet/bed.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { Seeded } from '../recovery/seeded.ts';
-import { DecodedTokens, machineSeconds, watchLoad } from './measure.ts';
-import type { MachineSeconds } from './measure.ts';
+import { DecodedTokens, machineTime, watchLoad } from './measure.ts';
+import type { MachineTime } from './measure.ts';
 import type { Loss } from './trace.ts';
 
 export const machines = 3;
@@ -41,7 +41,7 @@ export interface Moment {
 export interface Played {
   readonly seconds: number;
   readonly states: readonly string[];
-  readonly time: MachineSeconds;
+  readonly time: MachineTime;
   readonly losses: number;
   readonly decodedTokensLost: number;
   readonly ledger: boolean;
@@ -82,7 +82,8 @@ export class SpotBed {
       const usage = await on.log().usage();
       return usage.some(({ run: of, to }) => of === run.runId && to > lastRollout);
     });
-    const time = await machineSeconds(on.log(), began, now);
+    const ends = iterations.map(({ update }) => Date.parse(update.writer.at) / 1_000);
+    const time = await machineTime(on.log(), { from: began, to: now }, ends, lost.at);
     const usd = await usdOf(on, began);
     await on.petrel('fleet', 'scale', 'samplers', '0');
     await on.empty();
@@ -96,7 +97,7 @@ export class SpotBed {
       seconds: now - began,
       states: iterations.map(({ update }) => update.stateDigest),
       time,
-      losses: lost,
+      losses: lost.count,
       decodedTokensLost: Math.max(0, tokens.handedOver - resumed),
       ledger: faults.length === 0,
       usd,
@@ -146,24 +147,25 @@ async function completed({ log }: StartedRun): Promise<void> {
   await poll(isOver, { everyMs: 50, timeoutMs: 3_600_000 });
 }
 
-/** Plays the losses until the run has ended. Returns how many machines and trainers were lost. */
+/** Plays the losses until the run has ended. Returns how many machines and trainers were lost, and when (seconds since the epoch). */
 async function lose(
   on: FleetBed,
   losses: readonly Loss[],
   { speed, seed }: SpotSettings,
   signal: AbortSignal,
   say: (line: string) => void,
-): Promise<number> {
+): Promise<{ readonly count: number; readonly at: readonly number[] }> {
   const random = new Seeded(seed);
   const began = performance.now();
   const toMs = (hours: number) => (hours * 3_600_000) / speed;
-  let lost = 0;
+  const lost: { count: number; readonly at: number[] } = { count: 0, at: [] };
   for (const { atHours, machines: count, noticeHours, trainer } of losses) {
     const due = toMs(Math.max(0, atHours - noticeHours)) - (performance.now() - began);
     await delay(Math.max(0, due), undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return lost;
     const victims = random.shuffled(on.living().filter(({ reason }) => reason === undefined)).slice(0, count);
-    lost += victims.length + (trainer ? 1 : 0);
+    lost.count += victims.length + (trainer ? 1 : 0);
+    lost.at.push(Date.now() / 1_000);
     const how = noticeHours > 0 ? 'with notice' : 'without a word';
     say(
       `${atHours.toFixed(2)} h: ${trainer ? 'the trainer' : `${victims.length} of ${on.living().length} machines, ${how}`}`,
