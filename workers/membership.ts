@@ -24,7 +24,8 @@ async function servingAddress(natsUrl: string): Promise<string | undefined> {
   return process.env[sharesVariable] === 'off' ? undefined : addressTowards(natsUrl.split(',')[0] ?? natsUrl);
 }
 
-export interface Membership extends Pick<WorkerPorts, 'isKnownStore' | 'build' | 'stackInstance' | 'servesOn'> {
+export interface Membership
+  extends Pick<WorkerPorts, 'isKnownStore' | 'build' | 'stackInstance' | 'servesOn' | 'closedToScorers'> {
   readonly instance: string;
   readonly target: HasNats;
   /**
@@ -63,6 +64,7 @@ function ofSession(session: JoinedSession): Membership {
     instance,
     servesOn: () => servingAddress(session.nats.url),
     stackInstance,
+    closedToScorers: session.lonelySeconds !== undefined && session.ownScorers !== 'open',
     target: { nats: { ...session.nats, credential: () => credential, inbox: inboxOf({ instance }) } },
     // No fault of the run: another pool may serve its store.
     isKnownStore: (url) => {

@@ -7,6 +7,7 @@ const ports: NeedPorts = {
   cache: '/nowhere',
   openStore: () => Promise.reject(new Error('no store')),
   engine: undefined,
+  closedToScorers: false,
 };
 
 const job = (input: Record<string, unknown>, stage: JobMessage['stage'] = 'reward'): JobMessage => ({
@@ -48,6 +49,21 @@ describe('a reward job', () => {
   ])('%s needs what its scorer needs: %j', (_, input, needs) => {
     expect(scorerNeeds(job(input))).toEqual(needs);
     expect(scorerNeeds(job({ ...input, endpoint: {} }, 'rollout'))).toEqual([]);
+  });
+
+  it('with an own scorer needs a sandbox on a bought machine, and is refused without one', async () => {
+    const bought = { ...ports, closedToScorers: true };
+    const needsOf = (input: Record<string, unknown>) => jobNeeds(job(input), bought).map(({ name }) => name);
+    const name = 'a sandbox around a scorer that is not petrel’s';
+    expect(needsOf({ scorer: own })).toContain(name);
+    for (const walled of [{ scorer: own, sandbox: true }, { scorer: builtin('gsm8k') }])
+      expect(needsOf(walled)).not.toContain(name);
+    const need = jobNeeds(job({ scorer: own }), bought).find((one) => one.name === name);
+    await expect(need?.check()).rejects.toMatchObject({
+      code: 'OpenScorer',
+      hint: expect.stringMatching(/^reward\.sandbox=true/),
+    });
+    expect(missedNeed(new UnfitError('OpenScorer', 'none'), job({ scorer: own }), bought)?.name).toBe(name);
   });
 
   it.each([

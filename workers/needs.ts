@@ -23,6 +23,8 @@ export interface NeedPorts {
   readonly openStore: (url: string) => Promise<Store>;
   /** undefined in a worker that only scores. */
   readonly engine: EngineFacts | undefined;
+  /** The metadata service of this machine gives credentials to every program, so scorers of the user's own need a sandbox. */
+  readonly closedToScorers: boolean;
 }
 
 /** Free disk space for copies of models and scorers. */
@@ -62,6 +64,7 @@ export function jobNeeds(message: JobMessage, ports: NeedPorts): Need[] {
       // An open store stays open when the credentials change, so it must answer a request.
       checkAgain: async () => (await ports.openStore(store)).get(keys.run(runId)),
     },
+    ...(ports.closedToScorers && message.stage === 'reward' && isOpenScorer(message.input) ? [noOpenScorer] : []),
     ...scorerNeeds(message),
     ...secrets.map((name) => ({ name: `the variable ${name}`, check: async () => secretOf(name, process.env) })),
     ...(profile === undefined || engine === undefined
@@ -74,6 +77,23 @@ export function jobNeeds(message: JobMessage, ports: NeedPorts): Need[] {
         ]),
   ];
 }
+
+/** Does the job run a scorer of the user's own without a sandbox around it? */
+export function isOpenScorer({ scorer, sandbox }: Partial<Pick<RewardInput, 'scorer' | 'sandbox'>>): boolean {
+  return scorer?.type === 'module' && sandbox !== true;
+}
+
+const noOpenScorer: Need = {
+  name: 'a sandbox around a scorer that is not petrel’s',
+  check: () =>
+    Promise.reject(
+      new UnfitError(
+        'OpenScorer',
+        'a scorer of your own could get the credentials of this bought machine from its metadata service',
+        { hint: 'reward.sandbox=true, or own_scorers: open in the pool of fleet.yaml' },
+      ),
+    ),
+};
 
 const packages = 'the Python packages of scorers';
 const sandbox = 'a sandbox';
@@ -118,6 +138,7 @@ const needNames: Readonly<Record<string, string>> = {
   NoScorerPackages: packages,
   NoSandbox: sandbox,
   NoPython: sandbox,
+  OpenScorer: noOpenScorer.name,
 };
 
 /** The need that explains this error of a job, if any. */

@@ -54,7 +54,7 @@ import { Fitness } from './fitness.ts';
 import type { Need } from './fitness.ts';
 import { tellOfSamples } from './ended-samples.ts';
 import { TrainerLease } from './lease.ts';
-import { buildNeed, jobNeeds, missedNeed, roomNeed } from './needs.ts';
+import { buildNeed, isOpenScorer, jobNeeds, missedNeed, roomNeed } from './needs.ts';
 import type { NeedPorts } from './needs.ts';
 import type { Leaseholder } from './lease.ts';
 import type { WorkerRoles } from './options.ts';
@@ -102,6 +102,8 @@ export interface WorkerPorts {
   readonly servesOn?: () => Promise<string | undefined>;
   /** False for a store that the user of the stack never named: jobs in it are refused. */
   readonly isKnownStore: (url: string) => boolean | Promise<boolean>;
+  /** Scorers of the user's own run in a sandbox only. Absent: also without one. */
+  readonly closedToScorers?: boolean;
   /** Ends the process, because the engine's memory can no longer be trusted. */
   readonly die: (error: Error) => void;
   /** Ends the process in order; its supervisor starts a new one. */
@@ -307,7 +309,8 @@ export class Worker {
   }
 
   get #needPorts(): NeedPorts {
-    return { cache: join(this.#ports.home, 'cache'), openStore: this.#stores, engine: this.#engine?.facts };
+    const { home, closedToScorers = false } = this.#ports;
+    return { cache: join(home, 'cache'), openStore: this.#stores, engine: this.#engine?.facts, closedToScorers };
   }
 
   async #refuse(role: Role, message: JobMessage, deliveries: number): Promise<Refusal | undefined> {
@@ -464,6 +467,7 @@ export class Worker {
   #scoreAhead(told: EndedSamples): void {
     const scoring = scoringSettings(told.scoring);
     if (scoring === undefined || this.#leaving !== undefined || !this.#fitness.takesJobs) return;
+    if (this.#ports.closedToScorers === true && isOpenScorer(scoring)) return; // its reward job is refused, too
     const say = lineWriter(this.#ports.nc, told.runId, this.#identity);
     const report: ScoringReport = { progress: () => {}, say: (text) => say('info', text) };
     this.#reward.scoreAhead(() => this.#store(told.store), told, scoring, report);

@@ -33,6 +33,7 @@ export async function launch(
     store: log.store,
     region: pool.ec2.region,
     lonelySeconds: secondsOf(pool.lonely),
+    ownScorers: pool.own_scorers,
     joinUntil,
     expires,
   });

@@ -32,6 +32,7 @@ export interface LaunchFacts {
   readonly store: Store;
   readonly region: string;
   readonly lonelySeconds: number;
+  readonly ownScorers: 'sandboxed' | 'open';
   /** ISO times: until when its machines may join, and when they end themselves. */
   readonly joinUntil: string;
   readonly expires: string;

@@ -27,30 +27,46 @@ export async function admitToFleet(recipe: Recipe, home: string, now = new Date(
 }
 
 /** Local pools, the stack's fleet, workers that are there, and tokens with which others may join. */
-async function requireRoles({ kind, fleet: { pools } }: Recipe, home: string): Promise<void> {
+async function requireRoles({ kind, reward, fleet: { pools } }: Recipe, home: string): Promise<void> {
   if (!samplesResponses(kind)) return;
+  const isOpen = reward.custom_reward_function.path !== null && !reward.sandbox;
   const served = new Set<Role>(Object.values(pools).flatMap(({ roles }) => roles));
   const missing = () => (['rollout', 'reward'] as const).filter((role) => !served.has(role));
   if (missing().length === 0) return;
   const fleet = fleetStore(home) === undefined ? undefined : await fleetReport({ home }, []);
-  const ofFleet = Object.values(fleet?.wanted.spec.pools ?? {});
-  for (const { roles } of [...fleetTokens(home), ...ofFleet, ...(await presentWorkers(home))])
-    for (const role of roles) served.add(role);
+  const spec = fleet?.wanted.spec.pools ?? {};
+  const ofFleet = Object.entries(spec).map(([pool, { roles }]) => ({ pool, roles }));
+  let open = false;
+  for (const { pool, roles } of [...fleetTokens(home), ...ofFleet, ...(await presentWorkers(home))]) {
+    const of = spec[pool];
+    const isClosed = of?.provider === 'ec2' && of.own_scorers === 'sandboxed';
+    for (const role of roles)
+      if (isClosed && role === 'reward' && isOpen) open = true;
+      else served.add(role);
+  }
   if (missing().length === 0) return;
+  if (open && missing().join() === 'reward')
+    throw new InvalidInputError(
+      'the only pools with the role reward are bought, and a scorer of your own needs a sandbox on bought machines',
+      { where: 'reward.sandbox', hint: 'reward.sandbox=true, or own_scorers: open in the pool of fleet.yaml' },
+    );
   throw new InvalidInputError(
     `no pool has the role ${missing().join(', ')}: neither one of the recipe, nor the stack's fleet, nor a machine that may join`,
     { where: 'fleet.pools', hint: 'add it to the roles of a pool, or make a token: petrel fleet token --pool NAME' },
   );
 }
 
-async function presentWorkers(home: string): Promise<readonly { readonly roles: readonly Role[] }[]> {
+async function presentWorkers(home: string): Promise<{ readonly pool: string; readonly roles: readonly Role[] }[]> {
   const live = await openLive(home);
   try {
-    return await live.workers();
+    return (await live.workers()).map(({ instance, roles }) => ({ pool: poolOfInstance(instance), roles }));
   } finally {
     await live.close();
   }
 }
+
+/** The pool in the name of a machine that has joined (infra/nats/join-office.ts). */
+const poolOfInstance = (instance: string): string => instance.replace(/-[0-9a-f]{12}$/, '');
 
 /** Iterations that a budget keeps back, each on one instance for the shortest time that is billed. */
 const leastHours = 2 / 60;

@@ -77,10 +77,11 @@ async function prepare(home: string, file: JoinFile) {
       });
     const { nats, pool, roles, store } = file;
     const { instance, jwt, stackInstance, build } = welcome;
-    const { lonelySeconds } = file;
+    const { lonelySeconds, ownScorers } = file;
     const session = {
       ...{ nats, credential: { key, jwt }, instance, pool, roles: [...roles], store, stackInstance, build },
       ...(lonelySeconds !== undefined && { lonelySeconds }),
+      ...(ownScorers && { ownScorers }),
     };
     return {
       program: join(place, 'dist/programs/worker.js'),

@@ -25,6 +25,7 @@ describe('fleet.yaml', () => {
       markets: ['spot'],
       idle: '5m',
       join_within: '10m',
+      own_scorers: 'sandboxed',
       lifetime: '12h',
     });
   });

@@ -56,6 +56,11 @@ const bought = z.strictObject({
   join_within: duration.default('10m'),
   /** An instance that cannot reach the stack for so long ends itself: nobody may be left who would end it. */
   lonely: duration.default('10m'),
+  /**
+   * Scorers of the user's own run in a sandbox only, because they could get the instance's credentials from its metadata service;
+   * `open`: also without one.
+   */
+  own_scorers: z.enum(['sandboxed', 'open']).default('sandboxed'),
   /** An instance ends itself after so long. */
   lifetime: duration.default('12h'),
   ec2,

@@ -35,6 +35,8 @@ export const joinFile = z.object({
   nonce: z.string().optional(),
   /** Of such a machine: it ends itself when it cannot reach the stack for so long. */
   lonelySeconds: z.number().positive().optional(),
+  /** Of such a machine: how it runs scorers that are not petrel's own. Absent: in a sandbox only. */
+  ownScorers: z.literal('open').optional(),
 });
 export type JoinFile = Readonly<z.infer<typeof joinFile>>;
 

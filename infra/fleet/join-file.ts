@@ -16,6 +16,7 @@ export interface TokenOptions extends Pick<JoinFile, 'pool' | 'roles' | 'store' 
   readonly id?: string | undefined;
   readonly nonce?: string | undefined;
   readonly lonelySeconds?: number | undefined;
+  readonly ownScorers?: 'open' | undefined;
 }
 
 export async function newJoinFile({ account, expiresAt, ...of }: TokenOptions): Promise<JoinFile> {

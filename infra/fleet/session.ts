@@ -17,6 +17,7 @@ const session = z.object({
   build: z.string(),
   /** Of a bought machine (core/wire/join.ts). */
   lonelySeconds: z.number().positive().optional(),
+  ownScorers: z.literal('open').optional(),
 });
 export type JoinedSession = Readonly<z.infer<typeof session>>;
 

@@ -38,10 +38,13 @@ describe('what a program printed', () => {
         (text) => isExpectedOutput(text, text) || /[\p{Z}\p{Cc}]/u.test(text),
       ),
     );
+    const isWhole = (number: number) => /^\d+$/.test(String(number));
     fc.assert(
-      fc.property(fc.array(fc.double({ noNaN: true, min: -1e300, max: 1e300 }), { minLength: 1 }), (numbers) =>
-        isExpectedOutput(numbers.join('\n'), numbers.map((one) => one * (1 + 1e-7)).join('\n')),
-      ),
+      fc.property(fc.array(fc.double({ noNaN: true, min: -1e300, max: 1e300 }), { minLength: 1 }), (numbers) => {
+        const near = numbers.map((one) => one * (1 + 1e-7));
+        // Whole numbers must be equal: those from 2 ** 53 to 1e21 are printed with all digits, and are multiplied to whole ones.
+        return isExpectedOutput(numbers.join('\n'), near.join('\n')) || [...numbers, ...near].every(isWhole);
+      }),
     );
   });
 });

@@ -62,7 +62,7 @@ export class FleetBed {
   usualPool(): { readonly ec2: Readonly<Record<string, unknown>> } & Readonly<Record<string, unknown>> {
     const { region, image, subnets, securityGroup } = this.served.cloud.account;
     const ec2 = { region, image, types: ['c7i.2xlarge'], subnets, security_groups: [securityGroup] };
-    return { provider: 'ec2', max: 2, idle: '2s', lifetime: '1h', join_within: '1m', ec2 };
+    return { provider: 'ec2', max: 2, idle: '2s', lifetime: '1h', join_within: '1m', own_scorers: 'open', ec2 };
   }
 
   /** The records as they are now. */

@@ -2,7 +2,8 @@
  * A fleet that is bought, on the test cloud (tests/cloud): its machines execute the real user data in empty homes. A run makes its
  * rollouts and scores on them; they are bought when it needs them, and given back afterwards.
  */
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { FleetList } from '../../api/fleet/list.ts';
 import { billOf } from '../../core/fleet/cost.ts';
@@ -191,6 +192,21 @@ it('refuses a run that no pool can serve, and takes one whose rollouts only the 
   const { err, out } = await on.petrel(...words, '--wait');
   expect(`${out}${err}`).toContain('completed');
   await on.empty();
+});
+
+it('refuses a run whose own scorer has no sandbox and could only run on bought machines', async () => {
+  await on.apply({ own_scorers: 'sandboxed' });
+  const scorer = join(loop.home, 'scorer.mjs');
+  writeFileSync(scorer, 'export const compute_score = () => 1;\n');
+  const words = [
+    'run',
+    loop.recipeFile('open', { trainer: { total_training_steps: 1 } }),
+    'fleet.pools={"train": {"roles": ["trainer"]}}',
+    'reward.scorer=null',
+    `reward.custom_reward_function.path=${scorer}`,
+    'deterministic=replay',
+  ];
+  await expect(on.petrel(...words)).rejects.toThrow(/a scorer of your own needs a sandbox on bought machines/);
 });
 
 it('refuses a run whose budget or time cannot be enough, and says what would be', async () => {

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import type { NatsConnection } from '@nats-io/nats-core';
 import type { FleetPorts } from '../../activities/fleet/index.ts';
+import type { LaunchFacts } from '../../activities/fleet/ports.ts';
 import { errorToJson, InvalidInputError, PauseError, RetryableError, TerminalError } from '../../core/errors.ts';
 import { billOfFleet } from '../../core/fleet/bill.ts';
 import { charges, sumsBy } from '../../core/fleet/cost.ts';
@@ -88,9 +89,10 @@ export class ControlFleet {
     return {
       provider,
       openFleet: (store) => this.open(store),
-      prepareLaunch: async ({ pool, roles, launch, store, joinUntil, expires, region, lonelySeconds }) => {
+      prepareLaunch: async ({ store, expires, region, ...launched }) => {
+        const { pool, launch } = launched;
         const nonce = randomBytes(16).toString('hex');
-        const token = await this.#token({ pool, roles: [...roles], launch, nonce, store, joinUntil, lonelySeconds });
+        const token = await this.#token({ ...launched, nonce, store });
         const userData = await bootScript({ token, store, region, expires });
         return { nonce, userData, token: digestOf({ store: store.place, stack: this.#place.stack, pool, launch }) };
       },
@@ -123,17 +125,17 @@ export class ControlFleet {
     };
   }
 
-  async #token(of: {
-    readonly pool: string;
-    readonly roles: ('rollout' | 'reward')[];
-    readonly launch: number;
-    readonly nonce: string;
-    readonly store: Store;
-    readonly joinUntil: string;
-    readonly lonelySeconds: number;
-  }) {
+  async #token({
+    pool,
+    roles,
+    launch,
+    nonce,
+    store,
+    joinUntil,
+    lonelySeconds,
+    ownScorers,
+  }: Omit<LaunchFacts, 'region' | 'expires'> & { readonly nonce: string }) {
     const { home, stack } = this.#place;
-    const { pool, roles, launch, nonce, store, joinUntil, lonelySeconds } = of;
     const account = readEndpoints(home)?.nats?.authority.workers;
     const { url, ca } = readStack(home)?.nats ?? {};
     if (account === undefined || url === undefined || ca === undefined)
@@ -150,8 +152,9 @@ export class ControlFleet {
       id,
       nonce,
       lonelySeconds,
+      ...(ownScorers === 'open' && { ownScorers }),
       pool,
-      roles,
+      roles: [...roles],
       stack,
       store: store.url,
       nats,

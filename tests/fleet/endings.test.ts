@@ -3,8 +3,8 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { checkFleetSpec } from '../../core/fleet/spec.ts';
 import { FleetLog } from '../../infra/store/fleet-log.ts';
 import type { KnownInstance } from '../../infra/store/fleet-log.ts';
-import { cliHome } from '../../tests/cli.ts';
-import { noteOverdue } from './endings.ts';
+import { cliHome } from '../cli.ts';
+import { noteOverdue } from '../../activities/fleet/endings.ts';
 
 const home = cliHome();
 afterAll(() => home.remove());
