@@ -3,6 +3,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { Role } from '../../core/roles.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
+import { poolOfInstance } from '../../core/wire/join.ts';
 import { openLive } from '../runs/live-source.ts';
 import { fleetTokens } from '../../infra/stack/fleet-register.ts';
 import { fleetStore, lastPlan } from '../../infra/stack/fleet-notes.ts';
@@ -29,23 +30,23 @@ export async function admitToFleet(recipe: Recipe, home: string, now = new Date(
 /** Local pools, the stack's fleet, workers that are there, and tokens with which others may join. */
 async function requireRoles({ kind, reward, fleet: { pools } }: Recipe, home: string): Promise<void> {
   if (!samplesResponses(kind)) return;
-  const isOpen = reward.custom_reward_function.path !== null && !reward.sandbox;
+  const needsSandbox = reward.custom_reward_function.path !== null && !reward.sandbox;
   const served = new Set<Role>(Object.values(pools).flatMap(({ roles }) => roles));
   const missing = () => (['rollout', 'reward'] as const).filter((role) => !served.has(role));
   if (missing().length === 0) return;
   const fleet = fleetStore(home) === undefined ? undefined : await fleetReport({ home }, []);
   const spec = fleet?.wanted.spec.pools ?? {};
   const ofFleet = Object.entries(spec).map(([pool, { roles }]) => ({ pool, roles }));
-  let open = false;
+  let anyClosed = false;
   for (const { pool, roles } of [...fleetTokens(home), ...ofFleet, ...(await presentWorkers(home))]) {
     const of = spec[pool];
     const isClosed = of?.provider === 'ec2' && of.own_scorers === 'sandboxed';
     for (const role of roles)
-      if (isClosed && role === 'reward' && isOpen) open = true;
+      if (isClosed && role === 'reward' && needsSandbox) anyClosed = true;
       else served.add(role);
   }
   if (missing().length === 0) return;
-  if (open && missing().join() === 'reward')
+  if (anyClosed && missing().join() === 'reward')
     throw new InvalidInputError(
       'the only pools with the role reward are bought, and a scorer of your own needs a sandbox on bought machines',
       { where: 'reward.sandbox', hint: 'reward.sandbox=true, or own_scorers: open in the pool of fleet.yaml' },
@@ -64,9 +65,6 @@ async function presentWorkers(home: string): Promise<{ readonly pool: string; re
     await live.close();
   }
 }
-
-/** The pool in the name of a machine that has joined (infra/nats/join-office.ts). */
-const poolOfInstance = (instance: string): string => instance.replace(/-[0-9a-f]{12}$/, '');
 
 /** Iterations that a budget keeps back, each on one instance for the shortest time that is billed. */
 const leastHours = 2 / 60;

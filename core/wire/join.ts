@@ -121,3 +121,6 @@ export function parseJoiningName(name: string): { readonly pool: string; readonl
   const [, pool, host] = /^join ([a-z0-9-]+) (\S{1,200})$/.exec(name) ?? [];
   return pool === undefined || host === undefined ? undefined : { pool, host };
 }
+
+/** The pool in the name of a machine that has joined: `<pool>-<12 hexadecimal digits>`. */
+export const poolOfInstance = (instance: string): string => instance.replace(/-[0-9a-f]{12}$/, '');
