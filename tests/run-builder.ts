@@ -107,14 +107,24 @@ export async function buildRun(store: Store, options: BuiltRunOptions = {}): Pro
   for (let k = 0; k <= done; k++) {
     if (k > 0) await run.iterate(k, kind);
     if (evaluations.includes(k)) await run.evaluate(k);
-    if (checkpoints.includes(k))
-      await saveCheckpoint({ store, runId, term: 1, iteration: k }, stateDigests(builtState(k)).stateDigest, {
-        actor: { ...builtState(k), parameters, digests: stateDigests(builtState(k)), blockHash: 'sha256' },
-      });
+    if (checkpoints.includes(k)) await saveBuilt({ store, runId }, 1, k);
   }
   const state: RunState = done >= iterations ? 'completed' : 'running';
   await appendStatus(run.log, { wish: 'run', state, ...options.status }, new Date(createdAt.getTime() + 60_000));
   return { runId, log: run.log };
+}
+
+/** A checkpoint of iteration k; `state`: of which built state, where a term has another one there. */
+export async function saveBuilt(
+  { store, runId }: Pick<RunLog, 'store' | 'runId'>,
+  term: number,
+  k: number,
+  state = k,
+): Promise<void> {
+  const digests = stateDigests(builtState(state));
+  await saveCheckpoint({ store, runId, term, iteration: k }, digests.stateDigest, {
+    actor: { ...builtState(state), parameters, digests, blockHash: 'sha256' },
+  });
 }
 
 const tokenizerFolder = () => join(packageRoot(), 'tests/golden/tokenizers/byte-level-gpt2');
