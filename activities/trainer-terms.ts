@@ -1,5 +1,6 @@
 /**
- * Terms that the answer of a trainer asks for, in a run that is not deterministic. Nobody is asked, and no sample is made again.
+ * Terms that the answer of a trainer asks for, in a run that is not deterministic. Nobody is asked, and a committed batch keeps its
+ * samples.
  *
  * - A trainer on another machine has computed committed iterations again and got another state: the term starts at the checkpoint
  *   that the trainer could load, and applies the later batches again; each gets an update record of its own
@@ -9,7 +10,7 @@
  */
 import { isDamage } from '../core/damage.ts';
 import { PetrelError, TerminalError } from '../core/errors.ts';
-import { checkpointAt, otherReplayCode, standbyLeadsCode } from '../core/wire/other-replay.ts';
+import { checkpointAt, otherReplayCode, standbyLeadsCode } from '../core/wire/trainer-answers.ts';
 import { outOfDateType } from '../core/wire/workflow.ts';
 import type { TermRecord } from '../core/records/schema.ts';
 import type { Head, RunLog } from '../infra/store/run-log.ts';

@@ -4,7 +4,7 @@ import { TerminalError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
 import { recordFormat } from '../core/records/schema.ts';
 import type { ResultRecord } from '../core/records/schema.ts';
-import { checkpointPlace, otherReplayCode, standbyLeadsCode } from '../core/wire/other-replay.ts';
+import { checkpointPlace, otherReplayCode, standbyLeadsCode } from '../core/wire/trainer-answers.ts';
 import { standbyStart } from '../infra/store/standby-start.ts';
 import { openNextTerm, sealTerm } from '../infra/store/terms.ts';
 import { claimKeyOf } from '../infra/store/claim-key.ts';

@@ -18,7 +18,7 @@ import type { RunLog } from '../../infra/store/run-log.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { headOfConfig } from '../../models/config.ts';
 import { readConfigJson } from '../../models/weights.ts';
-import { checkpointPlace, otherReplayCode } from '../../core/wire/other-replay.ts';
+import { checkpointPlace, otherReplayCode } from '../../core/wire/trainer-answers.ts';
 import { checkpointSource } from './checkpoint.ts';
 import type { OwnLoss } from './own-modules.ts';
 import { namesOf } from './state.ts';

@@ -4,7 +4,7 @@ import { TerminalError } from '../../core/errors.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
 import { batchDecision, resultRecord } from '../../core/records/schema.ts';
-import { standbyLeadsCode } from '../../core/wire/other-replay.ts';
+import { standbyLeadsCode } from '../../core/wire/trainer-answers.ts';
 import { readRecord } from '../../infra/store/records.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 import { hasApplied } from './recover.ts';

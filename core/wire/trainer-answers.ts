@@ -1,15 +1,15 @@
-/**
- * What a trainer answers when it has computed committed iterations of a run again and they came out otherwise. In a run
- * that is not deterministic this is expected on another machine. The answer names the iteration of the checkpoint that
- * the trainer could load.
- */
+/** What a trainer answers instead of a result, in a run that is not deterministic (activities/trainer-terms.ts). */
 import { keys } from '../records/keys.ts';
 
+/**
+ * It has computed committed iterations again and they came out otherwise, as is expected on another machine. `where` names the
+ * iteration of the checkpoint that it could load.
+ */
 export const otherReplayCode = 'OtherReplay';
 
 /**
- * What a standby of such a run answers when it must lead and has other bits than the trainer that led. `where` is the key of the
- * result that names its state.
+ * A standby of such a run must lead, and the last bits of its state are not those of the log. `where` is the key of the result that
+ * names its state.
  */
 export const standbyLeadsCode = 'StandbyLeads';
 
