@@ -6,15 +6,20 @@ import { readyFile } from '../state.ts';
 
 export interface NodeChildOptions extends Pick<ChildSpec, 'name' | 'kind' | 'args' | 'stopGraceMs'> {
   readonly program: string;
+  /** Options of Node itself. */
+  readonly nodeArgs?: readonly string[];
 }
 
-export function nodeChild(home: string, { name, kind, program, args, stopGraceMs }: NodeChildOptions): ChildSpec {
+export function nodeChild(
+  home: string,
+  { name, kind, program, nodeArgs = [], args, stopGraceMs }: NodeChildOptions,
+): ChildSpec {
   const announced = readyFile(home, name);
   return {
     name,
     kind,
     command: process.execPath,
-    args: [program, ...args],
+    args: [...nodeArgs, program, ...args],
     env: { [readyFileVariable]: announced },
     prepare: () => rmSync(announced, { force: true }),
     isReady: (process) => hasAnnounced(announced, process),
