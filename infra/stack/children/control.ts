@@ -3,8 +3,9 @@ import type { ChildSpec } from '../child-spec.ts';
 import { nodeChild } from './node.ts';
 
 /**
- * V8 lets a small heap grow to four times its live objects before it collects garbage, and to less when the bound of the heap is
- * lower. With 75 MB of live objects this bound keeps the process 80 MB smaller (docs/benchmarks.md), and is far above its need.
+ * V8 lets a small heap grow to four times its live objects before it collects garbage, and to less when the heap's bound is lower.
+ * The live objects are about 75 MB with 200 workers; with this bound the process stays below 350 MB, and had 521 without
+ * (docs/benchmarks.md).
  */
 const nodeArgs = ['--max-old-space-size=1536'];
 
