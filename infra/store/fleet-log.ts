@@ -1,6 +1,7 @@
 /**
  * The records of a stack's fleet (core/fleet/records.ts). Entries never change, so each is read once. What other processes have added is
- * seen after `refresh`: a pass asks the store once, and plans with what it has seen.
+ * seen after `refresh`: a pass asks the store once, and plans with what it has seen. Callers may read at the same time, and while
+ * another one writes: whoever reads after a write sees it, also when an earlier read ends later.
  */
 import type { z } from 'zod';
 import { RetryableError } from '../../core/errors.ts';
@@ -55,13 +56,15 @@ export class FleetLog {
   readonly store: Store;
   readonly stack: string;
   #wanted: FleetRecord | undefined;
-  readonly #launches = new Map<string, KnownLaunch[]>();
+  readonly #launches = new Map<string, readonly KnownLaunch[]>();
   /** Records of instances by key. */
   readonly #facts = new Map<string, unknown>();
   readonly #usage = new Map<string, UsageRecord['spans']>();
-  readonly #instances = new Map<string, KnownInstance>();
-  /** Pools whose newest launch was looked for since `refresh`. */
-  readonly #looked = new Set<string>();
+  /** Instances of which nothing more comes. */
+  readonly #ended = new Map<string, KnownInstance>();
+  /** Reads since `refresh` that no write has followed: of pools, and of instances that had not ended. */
+  readonly #launchReads = new Map<string, Promise<readonly KnownLaunch[]>>();
+  readonly #instanceReads = new Map<string, Promise<KnownInstance>>();
 
   constructor(store: Store, stack: string) {
     this.store = store;
@@ -70,8 +73,8 @@ export class FleetLog {
 
   /** From now on shows what others have written. */
   refresh(): void {
-    this.#looked.clear();
-    for (const [id, { ended }] of this.#instances) if (ended === undefined) this.#instances.delete(id);
+    this.#launchReads.clear();
+    this.#instanceReads.clear();
   }
 
   /** What people want; undefined before the first `petrel fleet apply`. */
@@ -102,19 +105,26 @@ export class FleetLog {
   }
 
   /** All launches of a pool, oldest first. */
-  async launches(pool: string): Promise<readonly KnownLaunch[]> {
+  launches(pool: string): Promise<readonly KnownLaunch[]> {
+    return readOnce(this.#launchReads, pool, () => this.#readLaunches(pool));
+  }
+
+  async #readLaunches(pool: string): Promise<readonly KnownLaunch[]> {
     const known = this.#launches.get(pool) ?? [];
-    this.#launches.set(pool, known);
-    if (this.#looked.has(pool)) return known;
     const newest = await newestOf(this.store, (n) => keys.launch(this.stack, pool, n), known.length);
+    const all: KnownLaunch[] = [];
     for (let n = 1; n <= newest; n++) {
-      if (known[n - 1]?.answer !== undefined) continue;
-      const record = known[n - 1]?.record ?? (await this.#readLaunch(pool, n));
+      const before = known[n - 1];
+      if (before?.answer !== undefined) {
+        all.push(before);
+        continue;
+      }
+      const record = before?.record ?? (await this.#readLaunch(pool, n));
       const answer = await readRecord(this.store, keys.launchAnswer(this.stack, pool, n), launchAnswerRecord);
-      known[n - 1] = { record, ...(answer && { answer: answer.record }) };
+      all.push({ record, ...(answer && { answer: answer.record }) });
     }
-    this.#looked.add(pool);
-    return known;
+    this.#launches.set(pool, all);
+    return all;
   }
 
   async #readLaunch(pool: string, n: number): Promise<LaunchRecord> {
@@ -124,15 +134,16 @@ export class FleetLog {
   /** False when another writer has decided this launch. */
   async decideLaunch(launch: Unstamped<LaunchRecord>): Promise<boolean> {
     const record: LaunchRecord = { format: recordFormat, ...launch };
-    this.#looked.delete(launch.pool);
-    return this.#create(keys.launch(this.stack, launch.pool, launch.n), record, 'launch');
+    const decided = await this.#create(keys.launch(this.stack, launch.pool, launch.n), record, 'launch');
+    this.#launchReads.delete(launch.pool);
+    return decided;
   }
 
   /** The first answer is valid: the same token gives the same instances. */
   async answerLaunch(answer: Unstamped<LaunchAnswerRecord>): Promise<void> {
     const record: LaunchAnswerRecord = { format: recordFormat, ...answer };
-    this.#looked.delete(answer.pool);
     await this.#create(keys.launchAnswer(this.stack, answer.pool, answer.n), record, 'answer');
+    this.#launchReads.delete(answer.pool);
   }
 
   /** Of all launches that were answered, in the order of the pools' names. */
@@ -145,14 +156,18 @@ export class FleetLog {
     return Promise.all(found.map((one) => this.#known(one)));
   }
 
-  async #known(one: Pick<KnownInstance, 'id' | 'launch' | 'launchedAt'>): Promise<KnownInstance> {
-    const before = this.#instances.get(one.id);
-    if (before !== undefined) return before;
+  #known(one: Pick<KnownInstance, 'id' | 'launch' | 'launchedAt'>): Promise<KnownInstance> {
+    const ended = this.#ended.get(one.id);
+    if (ended !== undefined) return Promise.resolve(ended);
+    return readOnce(this.#instanceReads, one.id, () => this.#readInstance(one));
+  }
+
+  async #readInstance(one: Pick<KnownInstance, 'id' | 'launch' | 'launchedAt'>): Promise<KnownInstance> {
     // What comes last is read first, so that nothing that came before it is missed.
     const ended = await this.ended(one.id);
     const [joined, ready, leaving] = await Promise.all([this.joined(one.id), this.ready(one.id), this.leaving(one.id)]);
     const known = { ...one, joined, ready, leaving, ended };
-    this.#instances.set(one.id, known);
+    if (ended !== undefined) this.#ended.set(one.id, known);
     return known;
   }
 
@@ -175,8 +190,8 @@ export class FleetLog {
   /** The valid record: the first one. */
   async noteJoined(record: Unstamped<JoinedRecord>): Promise<JoinedRecord> {
     const key = keys.instanceJoined(this.stack, record.id);
-    this.#instances.delete(record.id);
     await this.#create(key, { format: recordFormat, ...record }, 'joined');
+    this.#instanceReads.delete(record.id);
     return (await needRecord(this.store, key, joinedRecord)).record;
   }
 
@@ -219,7 +234,7 @@ export class FleetLog {
 
   async #note(id: string, key: string, record: object, kind: string): Promise<boolean> {
     const decided = await this.#create(key, { format: recordFormat, ...record }, kind);
-    this.#instances.delete(id);
+    this.#instanceReads.delete(id);
     return decided;
   }
 
@@ -230,4 +245,16 @@ export class FleetLog {
     faultPoint('decide.after', facts);
     return outcome === 'created';
   }
+}
+
+/** A read that fails is not kept. */
+function readOnce<T>(reads: Map<string, Promise<T>>, name: string, read: () => Promise<T>): Promise<T> {
+  const before = reads.get(name);
+  if (before !== undefined) return before;
+  const reading = read();
+  reads.set(name, reading);
+  reading.catch(() => {
+    if (reads.get(name) === reading) reads.delete(name);
+  });
+  return reading;
 }

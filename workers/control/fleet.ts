@@ -208,6 +208,7 @@ export class ControlFleet {
   async admit(machine: BoughtMachine, store: Store): Promise<void> {
     const { pool, launch, bought, key, instance } = machine;
     const log = this.open(store);
+    log.refresh(); // another control process may have bought it
     const found = (await log.launches(pool)).find(({ record }) => record.n === launch);
     const refuse = (message: string): never => {
       throw new TerminalError('NotBought', message, {
