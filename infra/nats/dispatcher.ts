@@ -7,6 +7,7 @@ import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { offeredProfile } from '../../core/records/former-profiles.ts';
 import { anyProfile } from '../../core/records/profile-ids.ts';
+import { errorToJson } from '../../core/errors.ts';
 import { makeJobId } from '../../core/ids.ts';
 import type { Digest } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -20,6 +21,7 @@ import { roleOfStage } from '../../core/wire/jobs.ts';
 import type { ScoringSettings, Stage, StageTypes, Trains, UpdateInput } from '../../core/wire/jobs.ts';
 import { samplesTakenSubject } from '../../core/wire/ended-samples.ts';
 import {
+  jobConsumer,
   jobStream,
   jobStreamSubjects,
   jobSubject,
@@ -48,7 +50,7 @@ import type { JobUse } from './job-use.ts';
 import { linkOf } from './link.ts';
 import type { Link } from './link.ts';
 import { forgetWorker, listWorkers } from './presence.ts';
-import { ensureStreams } from './streams.ts';
+import { ensureStreams, handedOut } from './streams.ts';
 import { WaitSession, atRest } from './wait-session.ts';
 import type { JobResult, NoRoom, WaitOptions } from './wait-session.ts';
 import { WeightsOrders } from './weights-orders.ts';
@@ -170,6 +172,22 @@ export class Dispatcher {
     for (const session of [...this.#sessions.values()]) session.lost(gone);
     this.#nc.publish(workerGoneSubject, JSON.stringify({ v: wireVersion, ...gone }));
     void forgetWorker(this.#nc, gone);
+    void this.#askWhatWasHandedOut();
+  }
+
+  /** The worker that is gone may have got jobs from a queue that it had not claimed yet. */
+  async #askWhatWasHandedOut(): Promise<void> {
+    const waiting = [...this.#sessions.values()].filter(({ isHeld }) => !isHeld);
+    const queues = new Map(waiting.map(({ queue }) => [jobConsumer(queue.role, queue.profile), queue]));
+    for (const [name, { role, profile }] of queues) {
+      try {
+        const place = await this.#link.orLost(handedOut(this.#jsm, role, profile));
+        for (const session of waiting)
+          if (session.queue.role === role && session.queue.profile === profile) session.handedOut(place);
+      } catch (error) {
+        console.error(`the queue ${name} does not say what it has handed out: ${errorToJson(error).message}`);
+      }
+    }
   }
 
   /** The workers that are present. Rejects with `NatsLost` without a connection, because then nobody is heard. */
@@ -218,6 +236,7 @@ export class Dispatcher {
       runId: request.runId,
       jobId,
       stage: request.stage,
+      profile: request.profile,
       iteration: request.at.iteration,
       whyUnheld: () => this.#whyUnheld(role, request.profile, request.runId),
       nc: this.#nc,
@@ -231,8 +250,8 @@ export class Dispatcher {
       isPresent: (worker) => this.#workers.isPresent(worker),
       mayClaim: (claimant) => role !== 'trainer' || this.#workers.mayTrain(trainerJob(request), claimant),
       claimed: (claimant) => this.#claimed(request, claimant),
-      publish: () => this.#publish(request, jobId),
-      stillQueued: () => this.#isQueued(request, jobId),
+      publish: (again) => this.#publish(request, jobId, again),
+      placeInQueue: () => this.#placeInQueue(request, jobId),
       secretOf,
       ...(role !== 'reward' && {
         holdersFor: (claimant: WorkerIdentity) => ({
@@ -439,29 +458,37 @@ export class Dispatcher {
     return known;
   }
 
-  async #publish<S extends Stage>(request: JobRequest<S>, jobId: string): Promise<void> {
+  async #publish<S extends Stage>(request: JobRequest<S>, jobId: string, again: boolean): Promise<number> {
     const message = messageOf(request, jobId);
-    const subject = jobSubject(roleOfStage[request.stage], request.profile, request.runId, jobId);
+    const role = roleOfStage[request.stage];
+    const subject = jobSubject(role, request.profile, request.runId, jobId);
     const facts = { stage: request.stage, jobId, iteration: request.at.iteration, runId: request.runId };
+    const before = again ? await this.#placeInQueue(request, jobId) : undefined;
     try {
+      if (before !== undefined)
+        // It may be gone by now: the worker that had it has ended the job.
+        await this.#link.orLost(this.#jsm.streams.deleteMessage(jobStream(role), before, false).catch(() => false));
       faultPoint('publish.before', facts);
-      await this.#link.orLost(this.#js.publish(subject, JSON.stringify(message), { retries: 2, timeout: 2_000 }));
+      const { seq } = await this.#link.orLost(
+        this.#js.publish(subject, JSON.stringify(message), { retries: 2, timeout: 2_000 }),
+      );
       faultPoint('publish.after', facts);
+      return seq;
     } catch (error) {
       this.#jsm = await this.#link.orLost(ensureStreams(this.#nc, this.#timing));
       throw error;
     }
   }
 
-  async #isQueued<S extends Stage>(request: JobRequest<S>, jobId: string): Promise<boolean> {
+  async #placeInQueue<S extends Stage>(request: JobRequest<S>, jobId: string): Promise<number | undefined> {
     const role = roleOfStage[request.stage];
     const last_by_subj = jobSubject(role, request.profile, request.runId, jobId);
     try {
-      return (await this.#link.orLost(this.#jsm.streams.getMessage(jobStream(role), { last_by_subj }))) !== null;
+      return (await this.#link.orLost(this.#jsm.streams.getMessage(jobStream(role), { last_by_subj })))?.seq;
     } catch {
       // The stream itself may be lost; the new one is empty.
       this.#jsm = await this.#link.orLost(ensureStreams(this.#nc, this.#timing));
-      return false;
+      return undefined;
     }
   }
 

@@ -44,6 +44,8 @@ const maxJournalBytes = 512 * 1024 * 1024;
 const otherConfiguration = 10058;
 /** And for one that does not exist. */
 const missingStream = 10059;
+/** No consumer of this name, by the server's numbers. */
+const missingConsumer = 10014;
 
 /**
  * Idempotent. Work queues keep a message until it is acked. `discard: new` makes a full queue refuse new messages with
@@ -104,6 +106,16 @@ export async function ensureConsumer(
     max_waiting: 512,
   });
   return name;
+}
+
+/** The place in the queue up to which every message for the consumer was delivered at least once; 0 when there is no such consumer. */
+export async function handedOut(jsm: JetStreamManager, role: Role, profile: string): Promise<number> {
+  try {
+    return (await jsm.consumers.info(jobStream(role), jobConsumer(role, profile))).delivered.stream_seq;
+  } catch (error) {
+    if (error instanceof JetStreamApiError && error.code === missingConsumer) return 0;
+    throw error;
+  }
 }
 
 /** Written without waiting, and read and purged per job. A lost entry is written again, or its tokens are decoded again. */

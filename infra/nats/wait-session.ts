@@ -25,6 +25,7 @@ import type { Msg, NatsConnection } from '@nats-io/nats-core';
 import { errorToJson, PreemptedError } from '../../core/errors.ts';
 import type { PauseError } from '../../core/errors.ts';
 import type { ResultRecord } from '../../core/records/schema.ts';
+import type { Role } from '../../core/roles.ts';
 import { roleOfStage } from '../../core/wire/jobs.ts';
 import type { Stage, StageTypes } from '../../core/wire/jobs.ts';
 import { journalReadsOf, journalRequest, journalVersion } from '../../core/wire/journal.ts';
@@ -83,13 +84,16 @@ interface SessionPorts extends JobWaitOptions {
   readonly runId: string;
   readonly jobId: string;
   readonly stage: Stage;
+  readonly profile: string;
   readonly iteration: number;
   /** Explains why no worker holds the job. */
   readonly whyUnheld: () => string;
   readonly nc: NatsConnection;
   readonly timing: Timing;
-  readonly publish: () => Promise<void>;
-  readonly stillQueued: () => Promise<boolean>;
+  /** Resolves with the place of its message in the queue. `again`: in place of the message that is there, if one is. */
+  readonly publish: (again: boolean) => Promise<number>;
+  /** The place of its message in the queue; undefined when none is there. */
+  readonly placeInQueue: () => Promise<number | undefined>;
   /** The worker to send it to, of those that have not declined it; undefined: it goes to the queue. */
   readonly choose: (declined: ReadonlySet<string>) => Choice | undefined;
   readonly sendTo: (worker: WorkerIdentity) => void;
@@ -132,6 +136,8 @@ export class WaitSession {
   #checkAgain = false;
   /** Publish even when an older message is still in the queue. */
   #anyway = false;
+  /** Of its message in the queue. */
+  #place: number | undefined;
   /** The worker to which it was sent, and whether that one has it. */
   #sent: { readonly to: WorkerIdentity; received: boolean; readonly times: number } | undefined;
   /** Workers that did not take it when it was sent to them. */
@@ -182,6 +188,10 @@ export class WaitSession {
     return this.#ports.stage;
   }
 
+  get queue(): { readonly role: Role; readonly profile: string } {
+    return { role: roleOfStage[this.#ports.stage], profile: this.#ports.profile };
+  }
+
   /** Has a worker that claimed the job shown a sign of life within the ack wait? */
   get isHeld(): boolean {
     return this.#wait.heldAt(Date.now());
@@ -205,11 +215,14 @@ export class WaitSession {
   /** Publishes the job, unless an earlier control process did and the message is still in the queue. */
   async #publishIfAbsent(): Promise<void> {
     try {
-      const queued = !this.#anyway && (await this.#ports.stillQueued());
-      if (queued) this.#isFirst = false;
-      if (!queued && !this.#over) {
+      const again = this.#anyway;
+      const place = again ? undefined : await this.#ports.placeInQueue();
+      if (place !== undefined) {
+        this.#isFirst = false;
+        this.#place = place;
+      } else if (!this.#over) {
         this.#anyway = false;
-        await this.#send();
+        await this.#send(again);
       }
       if (unpublished.has(this.#wait.queuedBecause)) this.#wait.queuedBecause = undefined;
     } catch (error) {
@@ -223,13 +236,15 @@ export class WaitSession {
   }
 
   /** To the worker that has what the job needs, if there is one, else to whoever takes it from the queue. */
-  async #send(): Promise<void> {
+  async #send(again: boolean): Promise<void> {
     const { choose, sendTo, publish, timing } = this.#ports;
     const chosen = choose(this.#declined);
     clearTimeout(this.#silence);
+    this.#place = undefined;
     if (chosen === undefined) {
       this.#sent = undefined;
-      return publish();
+      this.#place = await publish(again);
+      return;
     }
     const { to } = chosen;
     const times = this.#sent?.to.incarnation === to.incarnation ? this.#sent.times + 1 : 1;
@@ -279,6 +294,14 @@ export class WaitSession {
     const held = this.#wait.lost(this.#ports.nameOf(gone), gone.incarnation);
     if (held) this.#uses.lost(Date.now());
     if (held || (!this.isHeld && this.#isSentTo(gone, gone.incarnation))) this.#publishAnyway();
+  }
+
+  /**
+   * A worker is gone, and the queue has handed out all messages up to this place. The worker that got this one has not claimed it:
+   * if it is the one that is gone, the queue would hand it out again only after the ack wait.
+   */
+  handedOut(place: number): void {
+    if (!this.isHeld && this.#place !== undefined && this.#place <= place) this.#publishAnyway();
   }
 
   /**

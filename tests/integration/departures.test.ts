@@ -2,17 +2,20 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { jetstream } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { Store } from '../../core/ports/store.ts';
-import { timings } from '../../core/wire/messages.ts';
+import { jobConsumer, jobStream, timings } from '../../core/wire/messages.ts';
 import type { JobMessage, Presence, Timing } from '../../core/wire/messages.ts';
 import { identityText } from '../../core/wire/worker-identity.ts';
 import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
 import { connectNats, connectSystem } from '../../infra/nats/connection.ts';
+import { askToDeclare } from '../../infra/nats/declarations.ts';
 import { Departures } from '../../infra/nats/departures.ts';
 import { Dispatcher } from '../../infra/nats/dispatcher.ts';
 import type { JobRequest } from '../../infra/nats/dispatcher.ts';
+import { workerApiPrefix } from '../../infra/nats/exchange.ts';
 import { listWorkers, PresenceBeacon } from '../../infra/nats/presence.ts';
 import { poll } from '../../infra/poll.ts';
 import { openStore } from '../../infra/store/open.ts';
@@ -189,6 +192,27 @@ it('a machine whose network is cut in silence loses its job, and is told so when
   expect(cutOff.lost).toEqual([request.runId]);
   other.finish();
   expect((await answer).output.scores).toBe('i-6');
+});
+
+it('a job that a machine took from the queue and had not claimed when it vanished goes to another at once', async () => {
+  const identity = { instance: 'i-9', worker: 'sampler', incarnation: String(++processes) };
+  const vanishing = await connectNats(await server.asWorker(identity, ['reward']), identityText(identity));
+  await askToDeclare(vanishing, identity, { what: 'jobs', role: 'reward', profile: 'any' });
+  const queue = await jetstream(vanishing, { apiPrefix: workerApiPrefix }).consumers.get(
+    jobStream('reward'),
+    jobConsumer('reward', 'any'),
+  );
+  const next = queue.next({ expires: 60_000 });
+  const request = job();
+  const answer = run(request);
+  expect((await next)?.json()).toMatchObject({ runId: request.runId });
+  const closedAt = performance.now();
+  await vanishing.close();
+  const other = await machine('i-10', 'sampler', direct());
+  await until(() => other.began.length === 1);
+  expect(performance.now() - closedAt).toBeLessThan(withinMs.closed);
+  other.finish();
+  expect((await answer).output.scores).toBe('i-10');
 });
 
 it('machines with equal names do not disturb each other: one ends, and the other keeps its jobs', async () => {
