@@ -1,6 +1,6 @@
 /**
- * A preload that makes the engine another machine: after every optimiser step it flips the last bit of one weight, which
- * one depends on the process. `NODE_OPTIONS=--import=<this file>`.
+ * A preload that makes the engine another machine: after every optimiser step it moves one weight to the next number away from 0;
+ * which one depends on the process. `NODE_OPTIONS=--import=<this file>`. To flip a bit instead would undo it at the next step.
  */
 import Module from 'node:module';
 
@@ -14,7 +14,7 @@ Module._extensions['.node'] = (module, file) => {
     const place = process.pid % 1000;
     const weight = new Float32Array(1);
     trainerRead(handle, 'weights', place, weight);
-    new Uint32Array(weight.buffer)[0] ^= 1;
+    new Uint32Array(weight.buffer)[0] += 1;
     trainerWrite(handle, 'weights', 4 * place, new Uint8Array(weight.buffer));
     trainerRefresh(handle);
     return result;
