@@ -2,7 +2,7 @@
 import type { NatsConnection } from '@nats-io/nats-core';
 import { cpus } from 'node:os';
 import { billOfFleet } from '../../core/fleet/bill.ts';
-import { jobEvent } from '../../core/wire/messages.ts';
+import { jobEvent, timings } from '../../core/wire/messages.ts';
 import { historiesOf } from '../../infra/store/fleet-histories.ts';
 import type { FleetLog } from '../../infra/store/fleet-log.ts';
 
@@ -75,27 +75,63 @@ export function waitingCaused({ iterations, disturbed }: MachineTime, undisturbe
 export const effectiveTime = ({ booting, lost, bought }: MachineSeconds, caused: number): number =>
   1 - (booting + lost + caused) / bought;
 
-/** Tokens that workers had decoded of a rollout job when another worker took it. */
+/**
+ * Tokens that workers had decoded of rollout jobs which other workers ended. Workers tell it twice a second (`timings.local`); what a
+ * lost one had decoded since its last word is estimated from its speed. A job that changes hands twice counts too much.
+ */
 export class DecodedTokens {
-  readonly #jobs = new Map<string, { worker: string; done: number }>();
-  /** Of all workers that did not end their job. */
-  handedOver = 0;
+  readonly #perSecond: number;
+  /** By job: who had it last, and how many of its tokens were decoded by then. */
+  readonly #jobs = new Map<string, { readonly worker: string; readonly done: number }>();
+  /** By worker, in ms: its last word. */
+  readonly #heardAt = new Map<string, number>();
+  /** By lost worker: tokens since its last word. */
+  readonly #untold = new Map<string, number>();
+  readonly #handedOver = new Map<string, number>();
 
-  constructor(nc: NatsConnection, runId: string) {
-    nc.subscribe(`ev.${runId}.>`, {
-      callback: (error, message) => {
-        const event = error === null ? jobEvent.safeParse(message.json()).data : undefined;
-        const [, , job = '', ...worker] = message.subject.split('.');
-        if (event?.type === 'progress' && job.startsWith('rollout-')) this.#note(job, worker.join('.'), event.done);
-      },
-    });
+  /** `tokensPerSecond`: of every worker. */
+  constructor(tokensPerSecond: number) {
+    this.#perSecond = tokensPerSecond;
   }
 
-  #note(job: string, worker: string, done: number): void {
-    const known = this.#jobs.get(job);
-    if (known !== undefined && known.worker !== worker) this.handedOver += known.done;
+  heard(job: string, worker: string, done: number, nowMs: number): void {
+    const before = this.#jobs.get(job);
+    if (before !== undefined && before.worker !== worker) this.#handOver(job, before);
     this.#jobs.set(job, { worker, done });
+    this.#heardAt.set(worker, nowMs);
   }
+
+  /** The machine of this worker has vanished. */
+  lost(instance: string, nowMs: number): void {
+    // A longer silence: it had no job.
+    for (const [worker, at] of this.#heardAt)
+      if (worker.startsWith(`${instance}.`) && nowMs - at < 2 * timings.local.progressMs)
+        this.#untold.set(worker, ((nowMs - at) / 1_000) * this.#perSecond);
+  }
+
+  /** `resumed`: by job, the tokens that its last worker had from the journal. */
+  thrownAway(resumed: ReadonlyMap<string, number>): number {
+    const all = [...this.#handedOver].map(([job, tokens]) => Math.max(0, tokens - (resumed.get(job) ?? 0)));
+    return Math.round(all.reduce((sum, one) => sum + one, 0));
+  }
+
+  #handOver(job: string, { worker, done }: { readonly worker: string; readonly done: number }): void {
+    const untold = this.#untold.get(worker) ?? 0;
+    this.#untold.delete(worker); // it decoded for one of its jobs
+    this.#handedOver.set(job, (this.#handedOver.get(job) ?? 0) + done + untold);
+  }
+}
+
+/** Tells what the workers of the run say of their rollout jobs. */
+export function listen(nc: NatsConnection, runId: string, tokens: DecodedTokens): void {
+  nc.subscribe(`ev.${runId}.>`, {
+    callback: (error, message) => {
+      const event = error === null ? jobEvent.safeParse(message.json()).data : undefined;
+      const [, , job = '', ...worker] = message.subject.split('.');
+      if (event?.type === 'progress' && job.startsWith('rollout-'))
+        tokens.heard(job, worker.join('.'), event.done, performance.now());
+    },
+  });
 }
 
 /** Busy part of the machine's processors since the call, 0 to 1. */

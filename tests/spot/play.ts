@@ -1,17 +1,20 @@
 /** A run on three bought machines of the test cloud, undisturbed or under the losses of a trace. */
 import { setTimeout as delay } from 'node:timers/promises';
+import { keys } from '../../core/records/keys.ts';
+import { resultRecord } from '../../core/records/schema.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import { charges } from '../../core/fleet/cost.ts';
 import { billOfFleet } from '../../core/fleet/bill.ts';
 import { loadRecipe } from '../../api/recipes/recipe-file.ts';
 import { createRun } from '../../api/runs/start.ts';
 import { poll } from '../../infra/poll.ts';
+import { needRecord } from '../../infra/store/records.ts';
 import { historiesOf } from '../../infra/store/fleet-histories.ts';
 import { paceVariable } from '../../workers/engine/paced-sampler.ts';
 import { FleetBed } from '../fleet/bed.ts';
-import type { StartedRun } from '../loop-under-test.ts';
+import type { Iteration, StartedRun } from '../loop-under-test.ts';
 import { Seeded } from '../recovery/seeded.ts';
-import { DecodedTokens, machineTime, watchLoad } from './measure.ts';
+import { DecodedTokens, listen, machineTime, watchLoad } from './measure.ts';
 import type { MachineTime } from './measure.ts';
 import type { Loss } from './trace.ts';
 
@@ -64,11 +67,12 @@ export class SpotBed {
     const began = Date.now() / 1_000;
     const loadOf = watchLoad();
     const run = await start(on, settings);
-    const tokens = new DecodedTokens(loop.nc, run.runId);
+    const tokens = new DecodedTokens(tokensPerSecond);
+    listen(loop.nc, run.runId, tokens);
     const ended = new AbortController();
     const moments: Moment[] = [];
     const watching = watch(on, run, began, moments, ended.signal);
-    const storm = lose(on, losses, settings, ended.signal, say);
+    const storm = lose(on, losses, settings, tokens, ended.signal, say);
     await completed(run);
     const now = Date.now() / 1_000;
     ended.abort();
@@ -87,18 +91,15 @@ export class SpotBed {
     const usd = await usdOf(on, began);
     await on.petrel('fleet', 'scale', 'samplers', '0');
     await on.empty();
+    const resumed = await resumedTokens(run, iterations);
     const faults = await loop.faults();
     loop.runs.delete(run);
-    const resumed = iterations.reduce(
-      (sum, { batch }) => sum + Number(batch.metrics['rollout/resumed_tokens'] ?? 0),
-      0,
-    );
     return {
       seconds: now - began,
       states: iterations.map(({ update }) => update.stateDigest),
       time,
       losses: lost.count,
-      decodedTokensLost: Math.max(0, tokens.handedOver - resumed),
+      decodedTokensLost: tokens.thrownAway(resumed),
       ledger: faults.length === 0,
       usd,
       load,
@@ -132,6 +133,19 @@ const tiny = ({ iterations }: SpotSettings): Tree => ({
   trainer: { total_training_steps: iterations, save_freq: 10 },
 });
 
+/** By rollout job, the tokens that its worker had from the journal. */
+async function resumedTokens(
+  { runId, log }: StartedRun,
+  iterations: readonly Iteration[],
+): Promise<Map<string, number>> {
+  const jobs = iterations.flatMap(({ batch }) => batch.results).filter((id) => id.startsWith('rollout-'));
+  const read = async (job: string): Promise<[string, number]> => {
+    const { record } = await needRecord(log.store, keys.result(runId, job), resultRecord);
+    return [job, Number(record.timings['rollout/resumed_tokens'] ?? 0)];
+  };
+  return new Map(await Promise.all(jobs.map(read)));
+}
+
 /** As long as the run makes progress. */
 async function completed({ log }: StartedRun): Promise<void> {
   let [position, since] = [-1, Date.now()];
@@ -152,6 +166,7 @@ async function lose(
   on: FleetBed,
   losses: readonly Loss[],
   { speed, seed }: SpotSettings,
+  tokens: DecodedTokens,
   signal: AbortSignal,
   say: (line: string) => void,
 ): Promise<{ readonly count: number; readonly at: readonly number[] }> {
@@ -171,9 +186,17 @@ async function lose(
       `${atHours.toFixed(2)} h: ${trainer ? 'the trainer' : `${victims.length} of ${on.living().length} machines, ${how}`}`,
     );
     if (trainer) process.kill(on.loop.process('train-1').pid, 'SIGKILL');
-    for (const { id } of victims)
-      if (noticeHours > 0) on.served.cloud.interrupt(id, toMs(noticeHours));
-      else void on.served.cloud.lose(id);
+    const known = new Map((await on.log().instances()).map(({ id, joined }) => [id, joined?.instance]));
+    for (const { id } of victims) {
+      const isLost = () => tokens.lost(known.get(id) ?? id, performance.now());
+      if (noticeHours > 0) {
+        on.served.cloud.interrupt(id, toMs(noticeHours));
+        setTimeout(isLost, toMs(noticeHours));
+      } else {
+        isLost();
+        void on.served.cloud.lose(id);
+      }
+    }
   }
   return lost;
 }
