@@ -250,7 +250,7 @@ export class Dispatcher {
       isPresent: (worker) => this.#workers.isPresent(worker),
       mayClaim: (claimant) => role !== 'trainer' || this.#workers.mayTrain(trainerJob(request), claimant),
       claimed: (claimant) => this.#claimed(request, claimant),
-      publish: (again) => this.#publish(request, jobId, again),
+      publish: () => this.#publish(request, jobId),
       placeInQueue: () => this.#placeInQueue(request, jobId),
       secretOf,
       ...(role !== 'reward' && {
@@ -458,16 +458,11 @@ export class Dispatcher {
     return known;
   }
 
-  async #publish<S extends Stage>(request: JobRequest<S>, jobId: string, again: boolean): Promise<number> {
+  async #publish<S extends Stage>(request: JobRequest<S>, jobId: string): Promise<number> {
     const message = messageOf(request, jobId);
-    const role = roleOfStage[request.stage];
-    const subject = jobSubject(role, request.profile, request.runId, jobId);
+    const subject = jobSubject(roleOfStage[request.stage], request.profile, request.runId, jobId);
     const facts = { stage: request.stage, jobId, iteration: request.at.iteration, runId: request.runId };
-    const before = again ? await this.#placeInQueue(request, jobId) : undefined;
     try {
-      if (before !== undefined)
-        // It may be gone by now: the worker that had it has ended the job.
-        await this.#link.orLost(this.#jsm.streams.deleteMessage(jobStream(role), before, false).catch(() => false));
       faultPoint('publish.before', facts);
       const { seq } = await this.#link.orLost(
         this.#js.publish(subject, JSON.stringify(message), { retries: 2, timeout: 2_000 }),

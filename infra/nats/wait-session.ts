@@ -90,8 +90,8 @@ interface SessionPorts extends JobWaitOptions {
   readonly whyUnheld: () => string;
   readonly nc: NatsConnection;
   readonly timing: Timing;
-  /** Resolves with the place of its message in the queue. `again`: in place of the message that is there, if one is. */
-  readonly publish: (again: boolean) => Promise<number>;
+  /** Resolves with the place of its message in the queue. */
+  readonly publish: () => Promise<number>;
   /** The place of its message in the queue; undefined when none is there. */
   readonly placeInQueue: () => Promise<number | undefined>;
   /** The worker to send it to, of those that have not declined it; undefined: it goes to the queue. */
@@ -215,14 +215,13 @@ export class WaitSession {
   /** Publishes the job, unless an earlier control process did and the message is still in the queue. */
   async #publishIfAbsent(): Promise<void> {
     try {
-      const again = this.#anyway;
-      const place = again ? undefined : await this.#ports.placeInQueue();
+      const place = this.#anyway ? undefined : await this.#ports.placeInQueue();
       if (place !== undefined) {
         this.#isFirst = false;
         this.#place = place;
       } else if (!this.#over) {
         this.#anyway = false;
-        await this.#send(again);
+        await this.#send();
       }
       if (unpublished.has(this.#wait.queuedBecause)) this.#wait.queuedBecause = undefined;
     } catch (error) {
@@ -236,14 +235,14 @@ export class WaitSession {
   }
 
   /** To the worker that has what the job needs, if there is one, else to whoever takes it from the queue. */
-  async #send(again: boolean): Promise<void> {
+  async #send(): Promise<void> {
     const { choose, sendTo, publish, timing } = this.#ports;
     const chosen = choose(this.#declined);
     clearTimeout(this.#silence);
     this.#place = undefined;
     if (chosen === undefined) {
       this.#sent = undefined;
-      this.#place = await publish(again);
+      this.#place = await publish();
       return;
     }
     const { to } = chosen;
