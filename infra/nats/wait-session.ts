@@ -136,7 +136,7 @@ export class WaitSession {
   #checkAgain = false;
   /** Publish even when an older message is still in the queue. */
   #anyway = false;
-  /** Of its message in the queue. */
+  /** The place of its newest message in the queue; undefined when it was sent to a worker. */
   #place: number | undefined;
   /** The worker to which it was sent, and whether that one has it. */
   #sent: { readonly to: WorkerIdentity; received: boolean; readonly times: number } | undefined;

@@ -76,8 +76,8 @@ export const effectiveTime = ({ booting, lost, bought }: MachineSeconds, caused:
   1 - (booting + lost + caused) / bought;
 
 /**
- * Tokens that workers had decoded of rollout jobs which other workers ended. Workers tell it twice a second (`timings.local`); what a
- * lost one had decoded since its last word is estimated from its speed. A job that changes hands twice counts too much.
+ * Tokens that workers had decoded of rollout jobs which other workers ended. Workers tell twice a second how far they are (`timings.local`);
+ * what a lost one decoded after that is estimated from its speed. Of a job that changes hands twice some tokens count twice.
  */
 export class DecodedTokens {
   readonly #perSecond: number;
@@ -122,7 +122,7 @@ export class DecodedTokens {
   }
 }
 
-/** Tells what the workers of the run say of their rollout jobs. */
+/** Passes on what the run's workers say of their rollout jobs. */
 export function listen(nc: NatsConnection, runId: string, tokens: DecodedTokens): void {
   nc.subscribe(`ev.${runId}.>`, {
     callback: (error, message) => {

@@ -191,7 +191,7 @@ async function lose(
       const isLost = () => tokens.lost(known.get(id) ?? id, performance.now());
       if (noticeHours > 0) {
         on.served.cloud.interrupt(id, toMs(noticeHours));
-        setTimeout(isLost, toMs(noticeHours));
+        setTimeout(isLost, toMs(noticeHours)).unref();
       } else {
         isLost();
         void on.served.cloud.lose(id);
