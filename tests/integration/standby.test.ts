@@ -116,7 +116,7 @@ describe('a run with a standby (seed 42)', () => {
   it('gives its standby to a run that needs a trainer', async () => {
     const run = await loop.start(withStandby);
     await trainersOf(run);
-    await loop.said(run, /its standby \S+ is ready/); // while it still loads, the run does not ask whether another trainer is free
+    await loop.said(run, /its standby \S+ is ready/); // A run whose standby is taken while it still loads does not say so.
     const other = await loop.completed(alone);
     await loop.said(run, /has no standby: no second trainer is free/);
     expect(await essences(other)).toEqual(await essences(undisturbed));
