@@ -1,7 +1,7 @@
 /**
- * The job that makes an iteration's batch from its scored samples, or from rows for SFT, and the one that makes the values of
- * a critic that another trainer may have. Each is derived from the
- * records, so every caller gets the same job id.
+ * The job that makes an iteration's batch from its scored samples, or from rows for SFT, and the one that makes the
+ * values of a critic that another trainer may have. Each is derived from the records, so every caller gets the same job
+ * id.
  */
 import { samplesResponses } from '../core/run-kinds.ts';
 import type { AdvantageInput } from '../core/wire/jobs.ts';

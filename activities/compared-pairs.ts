@@ -12,7 +12,7 @@ import { seconds, spanOf } from './spans.ts';
 import type { StageServices } from './stages/services.ts';
 import { metricsOf, promptsIn } from './validation-prompts.ts';
 
-/** Its `accuracy` is the share of pairs whose chosen response is preferred. */
+/** Evaluates pairs: `accuracy` is the share of pairs whose chosen response is preferred. */
 export async function comparedPairs({ ports, recompute }: StageServices, at: At): Promise<Omit<EvalRecord, 'writer'>> {
   const { context, head, signal } = at;
   const { store, runId } = context.log;

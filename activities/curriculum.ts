@@ -14,7 +14,9 @@ interface Drawing {
   readonly draws: (cursor: number, leavesOut?: (draw: Draw) => boolean) => readonly Draw[];
 }
 
-/** The context with the draws of the next iteration. Without a curriculum, and before its first batch, it is unchanged. */
+/**
+ * The context with the draws of the next iteration. Without a curriculum, and before its first batch, it is unchanged.
+ */
 export async function withCurriculum<Context extends Drawing>(
   { getJsonBlob }: Pick<ActivityPorts, 'getJsonBlob'>,
   context: Context,

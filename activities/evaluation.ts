@@ -11,8 +11,9 @@ import { jobTimings } from './stage-timings.ts';
 import { accOf, isJudged, metricsOf, promptsIn } from './validation-prompts.ts';
 
 /**
- * Its `accuracy` is the mean over all responses; failed ones count as wrong. It is an accuracy only when the scorer
- * returned `acc` for every response that did not fail, otherwise a score. `n`: responses per question.
+ * Evaluates sampled responses: `accuracy` is the mean over all responses; failed ones count as wrong. It is an accuracy
+ * only when the scorer returned `acc` for every response that did not fail, otherwise a score. `n`: responses per
+ * question.
  */
 export async function evaluation(
   ref: RunRef,

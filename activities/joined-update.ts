@@ -10,8 +10,9 @@ import type { ActivityPorts } from './ports.ts';
 type UpdateResult = Pick<JobResult<'update'>, 'output' | 'timings'>;
 
 /**
- * What one trainer of all components would have answered. `results`: of each part, that of the policy first. Each has the
- * metrics of its components; those of the whole update are of the policy, but for iterations that train only the critic.
+ * What one trainer of all components would have answered. `results`: of each part, that of the policy first. Each has
+ * the metrics of its components; those of the whole update are of the policy, but for iterations that train only the
+ * critic.
  */
 export function joinedUpdate(
   { runStateOf }: Pick<ActivityPorts, 'runStateOf'>,

@@ -100,11 +100,11 @@ export async function openTerm(
 }
 
 interface Opened extends Pick<OpenOutput, 'stateDigest' | 'components'> {
-  /** Where the run is divided. */
+  /** The output of each part, when the run is divided. */
   readonly parts?: readonly OpenOutput[];
 }
 
-/** That of the origin, whose state is verified by its digests; of a new run the newest. */
+/** The block hash of the origin, whose state is verified by its digests; a new run has the newest. */
 async function blockHashFrom(ports: ActivityPorts, { store }: RunLog, origin: RunRecord['origin']): Promise<BlockHash> {
   if (origin === undefined) return newBlockHash;
   const { runId } = origin;
@@ -136,7 +136,7 @@ function joined(
   return { stateDigest: runStateOf(components), components, parts };
 }
 
-/** Of a fork that is divided: its parts have saved their shards. */
+/** Commits the first checkpoint of a fork that is divided: its parts have saved their shards. */
 async function putFirstCheckpoint(
   ports: ActivityPorts,
   { store, runId }: RunLog,

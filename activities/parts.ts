@@ -26,8 +26,8 @@ export function profileOfPart(
 }
 
 /**
- * Does the work of all parts at the same time. When one fails, the signal of the others is aborted with its error, and all
- * are awaited before this rejects with it.
+ * Does the work of all parts at the same time. When one fails, the signal of the others is aborted with its error, and
+ * all are awaited before this rejects with it.
  */
 export async function forEachPart<T>(
   parts: readonly Part[],

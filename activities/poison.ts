@@ -1,7 +1,7 @@
 /**
- * Poison jobs: jobs that crash the workers they run on. A poison rollout is split in halves, and each half runs alone on
- * its worker, until the one sample at fault is found. The other samples get the same responses, to the bit. When a batch
- * crashes every trainer, the run pauses and its user decides.
+ * Poison jobs: jobs that crash the workers they run on. A poison rollout is split in halves, and each half runs alone
+ * on its worker, until the one sample at fault is found. The other samples get the same responses, to the bit. When a
+ * batch crashes every trainer, the run pauses and its user decides.
  */
 import { at } from '../core/at.ts';
 import { PauseError, PetrelError } from '../core/errors.ts';
@@ -26,7 +26,10 @@ export interface PoisonPorts {
   readonly dispatch: (job: JobRequest<'rollout'>) => Promise<JobResult<'rollout'>>;
 }
 
-/** The job's result; splits the job when it crashes workers. @throws PauseError `SampleConvicted` in a deterministic run. */
+/**
+ * The job's result; splits the job when it crashes workers. @throws PauseError `SampleConvicted` in a deterministic
+ * run.
+ */
 export async function rolloutOrParts(ports: PoisonPorts, job: JobRequest<'rollout'>): Promise<JobResult<'rollout'>> {
   const halves = halvesOf(job.input);
   try {
@@ -46,7 +49,10 @@ export async function rolloutOrParts(ports: PoisonPorts, job: JobRequest<'rollou
   return join(ports, job, parts);
 }
 
-/** For an update that is a poison job: the pause that offers to skip its batch. Other errors are returned unchanged. */
+/**
+ * Turns the error of an update that is a poison job into the pause that offers to skip its batch. Other errors are
+ * returned unchanged.
+ */
 export function poisonBatch(error: unknown, runId: string, iteration: number): unknown {
   if (!isPoison(error)) return error;
   return new PauseError(
@@ -96,7 +102,9 @@ async function join(
   return settle(ports, job, joinTrajectories(decoded, job.input.samplesPerDraw), timings);
 }
 
-/** The result for a poison sample: an empty response, which fails scoring and is excluded from its group's statistics. */
+/**
+ * The result for a poison sample: an empty response, which fails scoring and is excluded from its group's statistics.
+ */
 async function poisonSample(
   { ports, deterministic }: PoisonPorts,
   job: JobRequest<'rollout'>,

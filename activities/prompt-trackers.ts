@@ -1,4 +1,7 @@
-/** The draws of a run with the estimator spo: prompts whose outcome is uncertain are chosen more often (core/rl/spo-tracker.ts). */
+/**
+ * The draws of a run with the estimator spo: prompts whose outcome is uncertain are chosen more often
+ * (core/rl/spo-tracker.ts).
+ */
 import { promptSamplingWeight, startTracker } from '../core/rl/spo-tracker.ts';
 import { decodeTrackers, trackersBlob } from '../core/wire/prompt-trackers.ts';
 import type { PromptTrackers } from '../core/wire/prompt-trackers.ts';

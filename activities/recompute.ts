@@ -1,7 +1,7 @@
 /**
- * Recomputes results that were lost. A result object is never overwritten. When it is damaged, or a blob that it names is
- * missing or damaged, the job runs again as its next *generation*: the same input with a generation number, and so with
- * another job id.
+ * Recomputes results that were lost. A result object is never overwritten. When it is damaged, or a blob that it names
+ * is missing or damaged, the job runs again as its next *generation*: the same input with a generation number, and so
+ * with another job id.
  *
  * In deterministic mode the recomputed blobs have the same bytes and so the same names; nothing else changes. Otherwise
  * they differ, and the later stages read the new ones; no committed record names the lost ones.
@@ -13,7 +13,7 @@ import type { Stage } from '../core/wire/jobs.ts';
 import type { JobRequest, JobResult, WaitOptions } from '../infra/nats/dispatcher.ts';
 import type { ActivityPorts } from './ports.ts';
 
-/** After this many losses of one result the disk is probably failing: the run pauses until a person resumes it. */
+/** After this many losses of one result, the disk is probably failing, and the run pauses until a person resumes it. */
 const maxTries = 3;
 
 /** A blob, and the job that made it. */
@@ -28,7 +28,7 @@ export class Recompute {
   readonly #ports: Pick<ActivityPorts, 'dispatcher' | 'say' | 'jobIdOf'>;
   /** Current generation, by run and first job id. Kept in memory only: a new process finds the damage again. */
   readonly #generations = new Map<string, number>();
-  /** By run and job id of a generation: did its result exist when this process first asked for it? */
+  /** Maps run and job id of a generation to whether its result existed when this process first asked for it. */
   readonly #found = new Map<string, boolean>();
   /** Failed generations since the run last resumed. A result that existed before this process asked does not count. */
   readonly #failed = new Map<string, number>();
@@ -42,7 +42,7 @@ export class Recompute {
     return this.runBy(request, (current) => this.#ports.dispatcher.run(current, options));
   }
 
-  /** As `run`, for a job that `work` runs. */
+  /** Does what `run` does, for a job that `work` runs. */
   async runBy<S extends Stage>(
     request: JobRequest<S>,
     work: (current: JobRequest<S>) => Promise<JobResult<S>>,
@@ -61,8 +61,8 @@ export class Recompute {
   }
 
   /**
-   * Takes a failure and the blobs that the failed work read. True when one of these blobs caused the failure and the next
-   * `run` will recompute it.
+   * Takes a failure and the blobs that the failed work read. True when one of these blobs caused the failure and the
+   * next `run` will recompute it.
    */
   lost(error: unknown, facts: readonly MadeBy[]): boolean {
     const cause = facts.find(({ fact, request }) => isLostBlob(error, request.runId, fact));

@@ -12,8 +12,8 @@ import type { ActivityPorts } from './ports.ts';
 const partOfCheckpoint = z.object({ components: z.record(z.string(), componentCheckpoint) });
 
 /**
- * The components of a part, by the blob that names their shards. Throws PauseError `MissingBlob` or `DamagedBlob` when one
- * of them is not in the store.
+ * The components of a part, by the blob that names their shards. Throws PauseError `MissingBlob` or `DamagedBlob` when
+ * one of them is not in the store.
  */
 export async function shardsIn(
   { getJsonBlob, needShards }: Pick<ActivityPorts, 'getJsonBlob' | 'needShards'>,

@@ -65,7 +65,10 @@ export function samplesPerDraw(recipe: Recipe, purpose: RolloutPurpose): number 
 export const wantsBaselines = ({ kind, algorithm }: Recipe): boolean =>
   kind === 'rl' && needsOfEstimator(algorithm.adv_estimator).includes('greedyBaselines');
 
-/** Prompts of one rollout job: as many as fill a worker's slots, in a validation at most `data.val_batch_size`; independent of the number of workers. */
+/**
+ * Prompts of one rollout job: as many as fill a worker's slots, in a validation at most `data.val_batch_size`;
+ * independent of the number of workers.
+ */
 export function promptsPerJob(recipe: Recipe, purpose: RolloutPurpose): number {
   const filling = Math.max(1, Math.floor(recipe.rollout.max_num_seqs / samplesPerDraw(recipe, purpose)));
   const { val_batch_size: most } = recipe.data;
@@ -127,7 +130,7 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
   };
 }
 
-/** As the policy's. */
+/** Settings of the model of log Z, which are the policy's. */
 function logZSettings(recipe: Recipe, trainRows: number): TrainedBeside {
   const { optim, grad_clip: gradClip } = recipe.actor;
   return {
@@ -137,7 +140,7 @@ function logZSettings(recipe: Recipe, trainRows: number): TrainedBeside {
   };
 }
 
-/** Those of the implicit reward model of PRIME: it takes the same steps as the policy. */
+/** Settings of the implicit reward model of PRIME, which takes the same steps as the policy. */
 function primeModelSettings(recipe: Recipe, trainRows: number): TrainedBeside {
   const { optim, grad_clip: gradClip, ...keys } = recipe.reward.prime;
   const prime = {
@@ -192,7 +195,7 @@ function curriculumSettings(recipe: Recipe): Pick<AlgorithmSettings, 'curriculum
   return curriculum === undefined ? {} : { curriculum: { metric: curriculum.metric } };
 }
 
-/** Nothing where they are the defaults. */
+/** Settings of VAPO; none when they are the defaults. */
 function vapoSettings({ algorithm }: Recipe): Pick<AlgorithmSettings, 'vapo'> {
   const { alpha, lam_critic: lamCritic } = algorithm.vapo;
   const isDefault = alpha === 0.05 && lamCritic === 1;
@@ -213,7 +216,7 @@ function pfPpoSettings({ algorithm }: Recipe): Pick<AlgorithmSettings, 'pfPpo'> 
   return algorithm.use_pf_ppo ? { pfPpo: { reweightMethod, weightPow } } : {};
 }
 
-/** Nothing where the score is the reward. */
+/** Settings of the reward manager; none when the score is the reward. */
 function managerSettings(recipe: Recipe): Pick<AlgorithmSettings, 'overlong' | 'components'> {
   const { overlong_buffer: overlong } = recipe.reward;
   const keys = rewardComponentsOf(recipe);
@@ -233,7 +236,10 @@ function klInRewardSettings({ algorithm }: Recipe): KlInRewardSettings {
   return { penalty: algorithm.kl_penalty, control };
 }
 
-/** Nothing where no rollout is corrected. The policy loss `bypass_mode` corrects by itself. */
+/**
+ * Settings of the rollout correction; none when no rollout is corrected. The policy loss `bypass_mode` corrects by
+ * itself.
+ */
 function correctionOfBatch(recipe: Recipe): Pick<AlgorithmSettings, 'rolloutCorrection' | 'bypass'> {
   const { rollout_is: weights, rollout_rs: rejection, bypass_mode: bypass } = recipe.algorithm.rollout_correction;
   if (bypass) return { bypass };
@@ -278,8 +284,8 @@ function criticSettings(recipe: Recipe, trainRows: number): TrainedBeside {
 }
 
 /**
- * The parts of a run's state that are trained together, as jobs name them; what the run is about is in the first. One part
- * unless the critic has jobs of its own.
+ * The parts of a run's state that are trained together, as jobs name them; what the run is about is in the first. One
+ * part unless the critic has jobs of its own.
  */
 export function partsOf(recipe: Recipe): readonly [Part, ...Part[]] {
   const [main, ...others] = trainedTogether(recipe).map((components): Part => ({ components, part: true }));
@@ -354,7 +360,7 @@ function lossConstants(recipe: Recipe): Record<string, number | string> {
   return recipe.kind === 'rl' ? policyConstants(recipe) : {};
 }
 
-/** Those that the policy loss reads beside the clip ratios. */
+/** The constants that the policy loss reads beside the clip ratios. */
 function policyConstants({ actor }: Recipe): Record<string, number | string> {
   const { policy_loss: keys } = actor;
   switch (keys.loss_mode) {

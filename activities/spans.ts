@@ -1,5 +1,5 @@
 /**
- * When jobs ran, from their results. This gives the wall time of a stage, independent of which process asked for its
+ * Reads from results when jobs ran. This gives the wall time of a stage, independent of which process asked for its
  * jobs.
  */
 import type { Stage } from '../core/wire/jobs.ts';
@@ -22,8 +22,8 @@ export function spanOf<S extends Stage>(
 }
 
 /**
- * From the first start to the last end. undefined when a span is missing, because a part of the stage gives no wall
- * time.
+ * The span from the first start to the last end. undefined when a span is missing, because a part of the stage gives no
+ * wall time.
  */
 export function joinSpans(spans: readonly (Span | undefined)[]): Span | undefined {
   const known = spans.filter((span) => span !== undefined);

@@ -1,13 +1,14 @@
 /**
- * Standbys of runs with `trainer.standby: 1`. The update of a committed batch is a job of the trainer that leads the run and,
- * at the same time, a job of a second trainer that follows it. So the second one has the run's state in memory when the first
- * is lost, and leads from the next job on, without loading or replaying anything.
+ * Standbys of runs with `trainer.standby: 1`. The update of a committed batch is a job of the trainer that leads the
+ * run and, at the same time, a job of a second trainer that follows it. So the second one has the run's state in memory
+ * when the first is lost, and leads from the next job on, without loading or replaying anything.
  *
- * In a deterministic run both compute the same bits. Where they do not, one of the two machines computes wrongly. The update is
- * then not committed: the run pauses and names both. In another run the standby keeps its own state, and when it must lead, a new
- * term begins with it (trainer-terms.ts).
+ * In a deterministic run both compute the same bits. Where they do not, one of the two machines computes wrongly. The
+ * update is then not committed: the run pauses and names both. In another run the standby keeps its own state, and when
+ * it must lead, a new term begins with it (trainer-terms.ts).
  *
- * A run does not wait for a standby that is not there, that fails, or that has more than a few iterations to replay first.
+ * A run does not wait for a standby that is not there, that fails, or that has more than a few iterations to replay
+ * first.
  */
 import { errorToJson, PauseError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
@@ -17,7 +18,10 @@ import type { JobRequest, JobResult } from '../infra/nats/dispatcher.ts';
 import type { ActivityPorts } from './ports.ts';
 import type { Recompute } from './recompute.ts';
 
-/** Iterations that a standby may have to replay before an update for the run to wait. While it caught up, the run went on by about so many. */
+/**
+ * Iterations that a standby may have to replay before an update for the run to wait. While it caught up, the run went
+ * on by about so many.
+ */
 const mostBehind = 3;
 
 type Update = JobRequest<'update'>;
@@ -26,7 +30,7 @@ type Updated = JobResult<'update'>;
 export class Standbys {
   readonly #ports: ActivityPorts;
   readonly #recompute: Recompute;
-  /** By run: the newest result of its standby, whose state that one has in memory. */
+  /** Maps a run to the newest result of its standby, whose state the standby has in memory. */
   readonly #reached = new Map<string, Reached>();
   /** Runs whose standby loads or replays at present, while the run goes on. */
   readonly #catchingUp = new Set<string>();
@@ -34,7 +38,7 @@ export class Standbys {
   readonly #alone = new Set<string>();
   /** Runs whose standby has a state of its own. */
   readonly #differing = new Set<string>();
-  /** By run: what a standby that was catching up has found. */
+  /** Maps a run to what a standby that was catching up has found. */
   readonly #found = new Map<string, PauseError>();
 
   constructor(ports: ActivityPorts, recompute: Recompute) {
@@ -43,8 +47,8 @@ export class Standbys {
   }
 
   /**
-   * `lead`: runs the update on the trainer that leads. Throws PauseError `TrainersDiffer` when the two results differ, and
-   * `DivergentReplay` when the standby cannot repeat what was committed before.
+   * `lead`: runs the update on the trainer that leads. Throws PauseError `TrainersDiffer` when the two results differ,
+   * and `DivergentReplay` when the standby cannot repeat what was committed before.
    */
   async update(request: Update, signal: AbortSignal, lead: () => Promise<Updated>): Promise<Updated> {
     const { runId } = request;
@@ -155,7 +159,10 @@ export class Standbys {
     return true;
   }
 
-  /** The iteration that is in the memory of this standby. Another worker, or another process of the same, may follow now. */
+  /**
+   * The iteration that is in the memory of this standby. Another worker, or another process of the same, may follow
+   * now.
+   */
   #reachedBy(runId: string, standby: Presence | undefined): number {
     const reached = this.#reached.get(runId);
     if (reached === undefined || standby === undefined) return Number.NEGATIVE_INFINITY;

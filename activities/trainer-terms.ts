@@ -1,9 +1,9 @@
 /**
- * Terms that the answer of a trainer asks for, in a run that is not deterministic. Nobody is asked, and a committed batch keeps its
- * samples.
+ * Terms that the answer of a trainer asks for, in a run that is not deterministic. Nobody is asked, and a committed
+ * batch keeps its samples.
  *
- * - A trainer on another machine has computed committed iterations again and got another state: the term starts at the checkpoint
- *   that the trainer could load, and applies the later batches again; each gets an update record of its own
+ * - A trainer on another machine has computed committed iterations again and got another state: the term starts at the
+ *   checkpoint that the trainer could load, and applies the later batches again; each gets an update record of its own
  *   (docs/decisions/0011-other-replays.md).
  * - A standby leads that has applied the same batches and got other last bits: the term starts with its state
  *   (docs/decisions/0033-terms-of-standbys.md).
@@ -25,8 +25,8 @@ type TermPorts = Pick<ActivityPorts, 'openNextTerm' | 'standbyStart' | 'stack' |
 type WantedTerm = Parameters<ActivityPorts['openNextTerm']>[1];
 
 /**
- * The result of a stage at a position. When the trainer's answer asks for a new term, opens it; the workflow then reads the
- * position from the store.
+ * The result of a stage at a position. When the trainer's answer asks for a new term, opens it; the workflow then reads
+ * the position from the store.
  */
 export async function inTermOfTrainer<T>(
   ports: TermPorts,

@@ -1,7 +1,7 @@
 /**
- * Turns of runs that share a trainer (`trainer.share: turns`). A run for whose trainer another one waits saves its state,
- * publishes the weights for its rollouts, and gives the trainer up. It samples and scores while the other one trains, and
- * asks for the trainer again with its next job, behind those that wait.
+ * Turns of runs that share a trainer (`trainer.share: turns`). A run for whose trainer another one waits saves its
+ * state, publishes the weights for its rollouts, and gives the trainer up. It samples and scores while the other one
+ * trains, and asks for the trainer again with its next job, behind those that wait.
  *
  * The state is saved before it leaves the memory, so a turn costs one load and never a replay.
  */
@@ -12,7 +12,7 @@ import type { StageServices } from './stages/services.ts';
 import type { RunRef } from './run-context.ts';
 import type { At } from './sampling/rollouts.ts';
 
-/** After a committed iteration: ends the turn of the run, if it takes turns and another one waits. */
+/** Ends the turn of the run after a committed iteration, if the run takes turns and another one waits. */
 export async function endTurnIfWanted(services: StageServices, ref: RunRef): Promise<void> {
   if (!services.ports.dispatcher.isWanted(ref.runId)) return;
   const head = await headOf(services.contexts, ref);

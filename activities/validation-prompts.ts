@@ -53,7 +53,10 @@ export function isJudged(prompts: readonly ValidationPrompt[]): boolean {
   return scored.length > 0 && scored.every((acc) => acc !== null);
 }
 
-/** Under verl's names. The event loop gets a turn after each prompt: a majority of many answers takes a while. */
+/**
+ * Computes the metrics of validation prompts, under verl's names. The event loop gets a turn after each prompt: a
+ * majority of many answers takes a while.
+ */
 export async function metricsOf(prompts: readonly ValidationPrompt[]): Promise<Record<string, number>> {
   const known: KnownOdds = new Map();
   const statistics: PromptStatistics[] = [];

@@ -1,4 +1,7 @@
-/** What becomes of instances: ready, to leave, gone. Every ending is recorded once, and with it the time until which the instance is billed. */
+/**
+ * What becomes of instances: ready, to leave, gone. Every ending is recorded once, and with it the time until which the
+ * instance is billed.
+ */
 import type { Ending, FleetRecord } from '../../core/fleet/records.ts';
 import { boughtPools, secondsOf } from '../../core/fleet/spec.ts';
 import type { FleetSpec } from '../../core/fleet/spec.ts';
@@ -13,11 +16,13 @@ const leaveMs = 120_000;
 /** A cloud may not show an instance that it has launched since then. */
 const visibleMs = 60_000;
 
-/** An instance that the store does not know is seen twice before it is ended: its launch may be about to be answered. */
+/**
+ * An instance that the store does not know is seen twice before it is ended: its launch may be about to be answered.
+ */
 export class Strangers {
   #seen = new Set<string>();
 
-  /** Those that were strangers the last time, too. */
+  /** Returns the ids that were strangers the last time, too. */
   again(ids: readonly string[]): string[] {
     const twice = ids.filter((id) => this.#seen.has(id));
     this.#seen = new Set(ids);
@@ -27,7 +32,7 @@ export class Strangers {
 
 export interface Seen {
   readonly clouds: ReadonlyMap<string, { readonly region: string; readonly instance: CloudInstance }>;
-  /** By the machine's name in NATS. */
+  /** Workers' presences, by the machine's name in NATS. */
   readonly present: ReadonlyMap<string, Presence>;
   readonly now: Date;
 }
@@ -49,7 +54,7 @@ export async function noteGone(
   }
 }
 
-/** Where nobody had decided it. */
+/** The reason why an instance is gone, when nobody decided to end it. */
 const whyGone = (cloud: CloudInstance | undefined): string =>
   cloud?.interrupted === true
     ? 'the cloud took it back'
@@ -63,8 +68,9 @@ export async function noteReady(log: FleetLog, all: readonly KnownInstance[], { 
 }
 
 /**
- * Decides that instances leave which have not joined in time, whose workers have not announced themselves in time after that, or
- * which have expired. One that was admitted by a control process that died before it could say so may never come.
+ * Decides that instances leave which have not joined in time, whose workers have not announced themselves in time after
+ * that, or which have expired. One that was admitted by a control process that died before it could say so may never
+ * come.
  */
 export async function noteOverdue(
   log: FleetLog,
@@ -105,7 +111,10 @@ export async function noteUnwanted(
   }
 }
 
-/** Decides that instances leave which the cloud expects to take back, once as many others are ready as the pool is to have. */
+/**
+ * Decides that instances leave which the cloud expects to take back, once as many others are ready as the pool is to
+ * have.
+ */
 export async function noteReplaced(
   log: FleetLog,
   all: readonly KnownInstance[],

@@ -1,6 +1,6 @@
 /**
- * Keeps the fleet of a stack, pass by pass: what is there, what the runs need, what is to be bought and given back. A pass has no
- * memory that matters besides the store, so it may end at any point, and the next one goes on.
+ * Keeps the fleet of a stack, pass by pass: what is there, what the runs need, what is to be bought and given back. A
+ * pass has no memory that matters besides the store, so it may end at any point, and the next one goes on.
  */
 import { errorToJson } from '../../core/errors.ts';
 import { leastBilledSeconds } from '../../core/fleet/cost.ts';

@@ -1,6 +1,6 @@
 /**
- * Buying. A launch is a decision in the store before the provider is asked, and its token makes a second call harmless. So a
- * control process may die at any point: the next pass asks again for every launch that has no answer.
+ * Buying. A launch is a decision in the store before the provider is asked, and its token makes a second call harmless.
+ * So a control process may die at any point: the next pass asks again for every launch that has no answer.
  */
 import { isBought, secondsOf } from '../../core/fleet/spec.ts';
 import type { BoughtPool, FleetSpec } from '../../core/fleet/spec.ts';
@@ -74,7 +74,10 @@ function ask({ provider }: FleetPorts, log: FleetLog, record: LaunchRecord): Pro
   return provider.launch({ token, place, count, machine, userData, tags });
 }
 
-/** Its machines could not join any more. A token may be forgotten by then, so nothing is asked for. */
+/**
+ * True when the launch is so old that its machines could not join any more. A token may be forgotten by then, so
+ * nothing is asked for.
+ */
 const isTooOld = ({ at }: LaunchRecord, now: Date): boolean => now.getTime() - Date.parse(at) > oldMs;
 const oldMs = 10 * 60_000;
 

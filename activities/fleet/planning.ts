@@ -1,4 +1,7 @@
-/** What the planner is given: the pools as they can be bought now, what is there, what the runs need, and what was refused. */
+/**
+ * What the planner is given: the pools as they can be bought now, what is there, what the runs need, and what was
+ * refused.
+ */
 import { demandOf } from '../../core/fleet/demand.ts';
 import type { FleetRecord } from '../../core/fleet/records.ts';
 import { samePlace } from '../../core/fleet/spread.ts';
@@ -27,9 +30,12 @@ export interface Planning {
 
 /** What a keeper remembers between passes. A new one begins anew. */
 export class Memory {
-  /** By pool: since when no run has needed it, in ms. */
+  /** Maps a pool to the time since when no run has needed it, in ms. */
   readonly idle = new Map<string, number>();
-  /** By run: how many rollout workers there were when an iteration ended. Its seconds say nothing about those that came later. */
+  /**
+   * Maps a run to the number of rollout workers when an iteration ended. Its seconds say nothing about workers that
+   * came later.
+   */
   readonly #measured = new Map<string, { readonly position: number; readonly workers: number }>();
 
   workersAt(run: string, position: number, workers: number): number {
@@ -111,7 +117,10 @@ function medianBoot(all: readonly KnownInstance[], pool: string): number | undef
   return times[Math.floor(times.length / 2)];
 }
 
-/** One that has got a notice, or that the cloud expects to take back, counts as leaving, so that its successor is bought at once. */
+/**
+ * One that has got a notice, or that the cloud expects to take back, counts as leaving, so that its successor is bought
+ * at once.
+ */
 function instanceOf(
   { id, launch: { pool, place }, joined, ready, leaving }: KnownInstance,
   { present }: Seen,

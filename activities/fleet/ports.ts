@@ -9,7 +9,9 @@ import type { FleetLog } from '../../infra/store/fleet-log.ts';
 export interface FleetPorts {
   readonly provider: Provider;
   readonly openFleet: (store: Store) => FleetLog;
-  /** Throws InvalidInputError when this stack does not listen for other machines, and when the user data is over 16 KB. */
+  /**
+   * Throws InvalidInputError when this stack does not listen for other machines, and when the user data is over 16 KB.
+   */
   readonly prepareLaunch: (launch: LaunchFacts) => Promise<LaunchWords>;
   /** The runs of this stack in this store that are to go on. */
   readonly observeRuns: (store: Store) => Promise<readonly ObservedRun[]>;
@@ -17,7 +19,7 @@ export interface FleetPorts {
   readonly pauseRun: (store: Store, run: string, because: string) => Promise<void>;
   /** Tells a machine that has joined to end its jobs and leave. */
   readonly tellToLeave: (instance: string) => void;
-  /** For `petrel fleet explain` and `petrel status`. */
+  /** Keeps the plan for `petrel fleet explain` and `petrel status`. */
   readonly notePlan: (plan: NotedPlan) => void;
   /** The same when a pass has failed. */
   readonly noteTrouble: (because: string) => void;
@@ -38,7 +40,7 @@ export interface LaunchFacts {
   readonly expires: string;
 }
 
-/** As in the launch's record. */
+/** The words of a launch, as in the launch's record. */
 export interface LaunchWords {
   readonly token: string;
   readonly nonce: string;

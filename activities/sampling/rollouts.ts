@@ -10,7 +10,7 @@ import type { StageServices } from '../stages/services.ts';
 import { stageProgress, type OnJobProgress } from './progress.ts';
 import { publishWhenLacking } from './weights.ts';
 
-/** Where a stage works: the run, its head, and the signal that abandons the work. */
+/** The place where a stage works: the run, its head, and the signal that abandons the work. */
 export interface At {
   readonly context: RunContext;
   readonly head: Head;

@@ -19,7 +19,7 @@ import { runRollout, type At } from './rollouts.ts';
 export interface EndedJob {
   readonly jobId: string;
   readonly timings: ResultRecord['timings'];
-  /** When it ran. Undefined when its result does not say so. */
+  /** The time in which it ran. Undefined when its result does not say so. */
   readonly span: Span | undefined;
 }
 
@@ -42,7 +42,7 @@ export interface ScoredRollout extends ScoredJobs {
   readonly baseline?: ScoredJobs;
 }
 
-/** Its jobs, those of the greedy responses last. */
+/** The jobs of a scored rollout, those of the greedy responses last. */
 export const jobsOf = ({ baseline, ...own }: ScoredRollout): readonly ScoredJobs[] =>
   baseline === undefined ? [own] : [own, baseline];
 
@@ -172,7 +172,7 @@ async function scoredJobs(
 }
 
 /**
- * With too many failed samples the run pauses. After each resume the failed samples are scored again, because the
+ * Pauses the run when too many samples failed. After each resume the failed samples are scored again, because the
  * scorer may have been fixed. Returns the number of these pauses.
  */
 async function timesToScoreAgain(

@@ -1,7 +1,8 @@
 /**
  * Dynamic sampling: groups whose samples do not differ are filtered, and other prompts are sampled until the batch is
- * full (core/rl/filter-groups.ts). Whole waves of `data.gen_batch_size` prompts are sampled, and whether there is another
- * one follows from the scores of the ones before. So every attempt, and every process, samples the same prompts.
+ * full (core/rl/filter-groups.ts). Whole waves of `data.gen_batch_size` prompts are sampled, and whether there is
+ * another one follows from the scores of the ones before. So every attempt, and every process, samples the same
+ * prompts.
  */
 import { PauseError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';

@@ -29,8 +29,9 @@ export class WeightsPublisher {
   }
 
   /**
-   * Before the first rollout: publishes the weights when there are rollout workers that do not hold them. When these get them from
-   * the trainer's memory, the publication can wait; the caller must call what this resolves with once they have them.
+   * Publishes the weights before the first rollout, when there are rollout workers that do not hold them. When these
+   * get them from the trainer's memory, the publication can wait; the caller must call what this resolves with once
+   * they have them.
    */
   async beforeRollouts(context: RunContext, head: Head, signal: AbortSignal): Promise<() => void> {
     const { runId } = context.log;
@@ -45,7 +46,7 @@ export class WeightsPublisher {
     return outside.length === 0 ? () => {} : () => this.#publishBeside(context, head, signal);
   }
 
-  /** For workers that come when nobody has the weights in memory any more. */
+  /** Publishes the weights for workers that come when nobody has them in memory any more. */
   #publishBeside(context: RunContext, head: Head, signal: AbortSignal): void {
     const { runId } = context.log;
     this.publish(context, head, signal).catch((error: unknown) => {
@@ -116,8 +117,8 @@ function publication(
 
 /**
  * Given the reason why a rollout job waits, publishes the weights when a worker lacks them. Publishes them again when a
- * worker found them damaged, or still lacks them after the publication. A worker states its reason once, so a reason that
- * was stated before the publication stands until another worker has tried the job.
+ * worker found them damaged, or still lacks them after the publication. A worker states its reason once, so a reason
+ * that was stated before the publication stands until another worker has tried the job.
  */
 export function publishWhenLacking(
   publish: (again: boolean) => Promise<void>,

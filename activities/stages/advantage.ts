@@ -94,7 +94,7 @@ function recordOf(
   };
 }
 
-/** Where prompts are chosen, the draws between those that were sampled. Ranges that the term skips may be among them. */
+/** Counts the draws between the sampled ones, when prompts are chosen. Ranges that the term skips may be among them. */
 function passedOver(recipe: Recipe, { counters }: Head, { draws, after }: AdvantageOutput) {
   if (curriculumOf(recipe) === undefined && !choosesPrompts(recipe) && !hasOwnSampler(recipe)) return {};
   const gaps = gapsBetween(counters.cursor, after.cursor, draws);

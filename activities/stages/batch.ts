@@ -63,7 +63,7 @@ async function batchOf(services: StageServices, at: At, scored: readonly ScoredR
   }
 }
 
-/** To make them, and to read them. */
+/** Seconds for making the values and for reading them. */
 function timesOfValues(...of: readonly JobResult<Stage>['timings'][]): Record<string, number> {
   const name = 'timing_s/values';
   return { [name]: of.reduce((sum, timings) => sum + Number(timings[name] ?? 0), 0) };
