@@ -1,6 +1,6 @@
 /**
- * petrel as a library: `import { openStack } from 'petrel'`. What the command line can do with runs, typed, without console,
- * environment or process.exit. Errors are `PetrelError`s with a stable `code`, a message and a `hint`.
+ * petrel as a library: `import { openStack } from 'petrel'`. What the command line can do with runs, typed, without
+ * console, environment or process.exit. Errors are `PetrelError`s with a stable `code`, a message and a `hint`.
  */
 import { mkdirSync } from 'node:fs';
 import { homedir } from 'node:os';

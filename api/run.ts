@@ -55,14 +55,14 @@ export class Run {
     return this.#found.runId;
   }
 
-  /** Where it stands, from the store alone. */
+  /** Where the run stands, from the store alone. */
   summary(): Promise<RunSummary> {
     return summaryOf(this.#found);
   }
 
   /**
-   * Calls `onProgress` whenever something may have changed, until the run ends or pauses, or the signal comes. Resolves with
-   * the last state that it saw.
+   * Calls `onProgress` whenever something may have changed, until the run ends or pauses, or the signal comes. Resolves
+   * with the last state that it saw.
    */
   async follow(onProgress: (progress: RunProgress) => void, signal?: AbortSignal): Promise<RunState> {
     const paused = new AbortController();
@@ -75,7 +75,7 @@ export class Run {
     });
   }
 
-  /** Its newest checkpoint, validation accuracy before and after, and what bought instances have cost. */
+  /** The run's newest checkpoint, validation accuracy before and after, and what bought instances have cost. */
   outcome(): Promise<Outcome> {
     return outcomeOf(this.#found.log, this.#context);
   }
@@ -100,7 +100,9 @@ export class Run {
     return new Run((await forkRun(this.#found, request, this.#context)).run, this.#context);
   }
 
-  /** Reads every record again and proves that each sample was used once or is listed as dropped. `deep`: tensors, too. */
+  /**
+   * Reads every record again and proves that each sample was used once or is listed as dropped. `deep`: tensors, too.
+   */
   verify({ deep = false } = {}): Promise<Verdict> {
     const { runId, log } = this.#found;
     return verifyLedger(log.store, runId, {

@@ -24,7 +24,7 @@ export { instanceName, type StackInfo, readStack, stackName, stopStack };
 export interface WantedStack {
   /** How many processes each pool is to have. */
   readonly workers?: number | undefined;
-  /** Where NATS listens for other machines, as `parseListenAddress` reads it; `off`: nowhere. */
+  /** The address at which NATS listens for other machines, as `parseListenAddress` reads it; `off`: no address. */
   readonly listen?: string | undefined;
   /** Takes the stack's name from another stack. */
   readonly takeOver?: boolean;
@@ -48,7 +48,7 @@ export async function bringUp(
   });
 }
 
-/** In every other store where a stack has claimed the name. */
+/** Takes the name in every other store where a stack has claimed it. */
 async function takeNames(home: string, notice: ApiContext['notice']): Promise<void> {
   for (const store of await openKnownStores(home, notice)) {
     const taken = await nameTaken(home, store);

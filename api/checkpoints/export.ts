@@ -30,9 +30,9 @@ export interface PolicyExport {
 }
 
 /**
- * Writes the policy (or the reward model of a run of kind rm) after an iteration, the newest checkpoint's unless one is named, as a Hugging Face folder. `best`: by
- * `trainer.best_metric`. Throws TerminalError `NotFound` for an iteration without a checkpoint, `DamagedCheckpoint`, InvalidInputError when anything
- * but an empty folder is there.
+ * Writes the policy (or the reward model of a run of kind rm) after an iteration, the newest checkpoint's unless one is
+ * named, as a Hugging Face folder. `best`: by `trainer.best_metric`. Throws TerminalError `NotFound` for an iteration
+ * without a checkpoint, `DamagedCheckpoint`, InvalidInputError when anything but an empty folder is there.
  */
 export async function exportPolicy(
   log: RunLog,
@@ -50,8 +50,8 @@ export async function exportPolicy(
 }
 
 /**
- * Keeps the checkpoint until the returned function is called. The best one may lie below the floor, where nothing can be
- * pinned: it stays until there is a better one, and for a grace period after that.
+ * Keeps the checkpoint until the returned function is called. The best one may lie below the floor, where nothing can
+ * be pinned: it stays until there is a better one, and for a grace period after that.
  */
 async function keepFor(log: RunLog, position: number): Promise<() => Promise<void>> {
   if (position < (await retentionFloor(log)) && (await bestCheckpoint(log))?.iteration === position)
@@ -69,7 +69,10 @@ export interface ExportOptions {
   readonly cache: string;
 }
 
-/** Returns the type of the tensors. Throws TerminalError `DamagedCheckpoint`, InvalidInputError when anything but an empty folder is there. */
+/**
+ * Returns the type of the tensors. Throws TerminalError `DamagedCheckpoint`, InvalidInputError when anything but an
+ * empty folder is there.
+ */
 export async function exportCheckpoint({
   log,
   manifest,

@@ -58,7 +58,9 @@ async function checkpointRow(
   };
 }
 
-/** The newest one, that of an iteration, or the best one. Throws TerminalError `NotFound` that names those there are. */
+/**
+ * The newest one, that of an iteration, or the best one. Throws TerminalError `NotFound` that names those there are.
+ */
 export async function chooseCheckpoint(
   log: RunLog,
   which: number | 'best' | undefined,

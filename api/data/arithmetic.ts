@@ -1,8 +1,8 @@
 /**
  * Addition questions in verl's row layout, made from a seed.
  *
- * Pairs of operands (order aside) are laid out in a fixed keyed order; the first tenth of it is for validation, the rest
- * for training. So a validation question is never a training question, whatever the seeds, counts and files.
+ * Pairs of operands (order aside) are laid out in a fixed keyed order; the first tenth of it is for validation, the
+ * rest for training. So a validation question is never a training question, whatever the seeds, counts and files.
  */
 import { InvalidInputError } from '../../core/errors.ts';
 import { permute } from '../../core/rl/permutation.ts';
@@ -17,7 +17,7 @@ export interface ArithmeticOptions {
   readonly digits: number;
   /** Adds the column `response`, for kind: sft. */
   readonly sft: boolean;
-  /** Of every 100 responses, how many forget all carries (91 + 67 = 58). Their ground truth stays right. */
+  /** How many of every 100 responses forget all carries (91 + 67 = 58). Their ground truth stays right. */
   readonly careless: number;
   readonly dataSource: string;
   /** Prompts (their text) that must not come out. */

@@ -4,7 +4,7 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { isTree } from '../../core/recipe/merge.ts';
 import { writeNewFile } from '../new-file.ts';
 
-/** As `writeNewFile`; a row is one line of JSON. */
+/** Does what `writeNewFile` does; a row is one line of JSON. */
 export function writeRows(file: string, rows: readonly unknown[]): number {
   return writeNewFile(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
 }

@@ -1,6 +1,6 @@
 /**
- * Rows of GSM8K and MATH as verl's preparation scripts make them (examples/data_preprocess): prompt as a chat message with an
- * instruction, data source, ability, ground truth, split and index. Other columns of a row stay.
+ * Rows of GSM8K and MATH as verl's preparation scripts make them (examples/data_preprocess): prompt as a chat message
+ * with an instruction, data source, ability, ground truth, split and index. Other columns of a row stay.
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -55,8 +55,8 @@ const sources: Readonly<Record<Preparation, Source>> = {
 };
 
 /**
- * Reads JSONL and Parquet files, JSON files of one row or a list, and folders of such files, in the order of their names.
- * Throws InvalidInputError with file and row for a row without a question or an answer.
+ * Reads JSONL and Parquet files, JSON files of one row or a list, and folders of such files, in the order of their
+ * names. Throws InvalidInputError with file and row for a row without a question or an answer.
  */
 export async function verlRows(
   preparation: Preparation,

@@ -35,7 +35,7 @@ export interface DoctorCheck {
 const LEAST_FREE_BYTES = 2 * 2 ** 30;
 const NEWEST_RUNS = 10;
 
-/** In the order they are shown: what others rest on comes first. */
+/** The checks in the order in which they are shown: what others rest on comes first. */
 export function doctorChecks(home: string): readonly DoctorCheck[] {
   return [
     { name: 'platform', check: async () => platform() },
@@ -96,7 +96,7 @@ function freeSpace(home: string): DoctorResult {
     : { status: 'yellow', detail, fix: 'checkpoints need room: delete old runs with petrel rm <run>' };
 }
 
-/** Where there is too little of it no run begins new work. */
+/** Checks the free space; with too little of it, no run begins new work. */
 async function room(home: string): Promise<DoctorResult> {
   const [full, ...others] = await fullPlaces(await openKnownStores(home, () => {}), home);
   if (full === undefined) return green(`at least ${showBytes(freeSpaceFloor())} are free wherever petrel writes`);

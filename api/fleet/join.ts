@@ -24,14 +24,15 @@ export interface JoinOptions {
   readonly signal: AbortSignal;
 }
 
-/** So many ends of the worker's process in a row, without a word from the user, are no accident. */
+/** After this many ends of the worker's process in a row, without a word from the user, the machine leaves. */
 const mostDeaths = 3;
 /** A process that lived for so long was well. */
 const settledMs = 60_000;
 
 /**
- * Resolves when the worker has left. Throws the reason why the machine cannot work, which the stack's `petrel status` then shows
- * too: a bad or expired token, a store that it cannot read or write, a build that is not what its digest says.
+ * Resolves when the worker has left. Throws the reason why the machine cannot work, which the stack's `petrel status`
+ * then shows too: a bad or expired token, a store that it cannot read or write, a build that is not what its digest
+ * says.
  */
 export async function joinFleet({ home, env, notice }: ApiContext, options: JoinOptions): Promise<void> {
   const file = parseJoinFile(options.text, options.where);
@@ -102,7 +103,7 @@ async function left(file: JoinFile, error: TerminalError): Promise<TerminalError
   return error;
 }
 
-/** Its exit code, or the signal that ended it. */
+/** Runs the program; resolves with its exit code, or the signal that ended it. */
 async function runProgram(
   words: readonly string[],
   env: NodeJS.ProcessEnv,

@@ -12,7 +12,7 @@ export interface FleetMachine extends Omit<JoinedMachine, 'key'> {
   readonly state: 'present' | 'gone' | 'revoked';
   /** Jobs that its workers have at present. */
   readonly jobs: number;
-  /** Of its workers together, over their last rollout jobs; absent before the first. */
+  /** Rate of its workers together, over their last rollout jobs; absent before the first. */
   readonly tokensPerSecond?: number;
 }
 
@@ -24,7 +24,7 @@ export interface FleetList {
   readonly tokens: readonly (Omit<FleetToken, 'key'> & { readonly revoked: boolean })[];
 }
 
-/** Those whose credential has not expired. */
+/** Lists the machines whose credential has not expired. */
 export async function fleetList({ home }: Pick<ApiContext, 'home'>, live: LiveSource): Promise<FleetList> {
   const revoked = readEndpoints(home)?.nats?.authority.revoked ?? {};
   const workers = await live.workers();

@@ -15,8 +15,9 @@ export interface Revoked {
 }
 
 /**
- * `what`: a machine, a token, or a pool, which is all its machines and tokens. The running server closes their connections at once, and their jobs go on
- * elsewhere; neither can join again. Throws InvalidInputError for an unknown name, and when the stack is down.
+ * `what`: a machine, a token, or a pool, which is all its machines and tokens. The running server closes their
+ * connections at once, and their jobs go on elsewhere; neither can join again. Throws InvalidInputError for an unknown
+ * name, and when the stack is down.
  */
 export async function fleetRevoke({ home }: ApiContext, what: string): Promise<Revoked> {
   const [machines, tokens] = [joinedMachines(home), fleetTokens(home)];

@@ -17,7 +17,7 @@ export class RunCost {
     this.#runId = runId;
   }
 
-  /** In dollars; undefined without a fleet. Rejects when the store of the fleet does not answer. */
+  /** The cost in dollars; undefined without a fleet. Rejects when the store of the fleet does not answer. */
   async usd(): Promise<number | undefined> {
     const url = fleetStore(this.#home);
     if (url === undefined) return undefined;

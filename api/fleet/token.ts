@@ -16,7 +16,7 @@ import { requireOwnNats } from './own-nats.ts';
 
 export interface TokenRequest {
   readonly pool: string;
-  /** Of the pool's workers; default: all that a machine which joins may have. */
+  /** Roles of the pool's workers; default: all that a machine which joins may have. */
   readonly roles?: readonly string[];
   readonly ttlMs: number;
   /** Folder or URL; default: the store of this home. */
@@ -63,8 +63,9 @@ export async function fleetToken({ home }: ApiContext, request: TokenRequest): P
 }
 
 /**
- * The program with which a machine that has Node and nothing else joins: the file's content is in it, so it is a secret, too, until
- * that expires. Creates `path`, which only the user can read. Throws InvalidInputError when something is there.
+ * The program with which a machine that has Node and nothing else joins: the file's content is in it, so it is a
+ * secret, too, until that expires. Creates `path`, which only the user can read. Throws InvalidInputError when
+ * something is there.
  */
 export function writeJoinProgram(path: string, file: JoinFile): void {
   const program = readFileSync(builtFile('programs/join.mjs'), 'utf8');

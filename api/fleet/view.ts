@@ -18,10 +18,10 @@ export interface FleetInstance extends Place {
   readonly state: 'booting' | 'ready' | 'busy' | 'draining' | 'lost' | 'ended';
   readonly launchedAt: string;
   readonly endedAt?: string;
-  /** As the jobs name it; absent before it has joined. */
+  /** The machine's name in the jobs; absent before it has joined. */
   readonly instance?: string;
   readonly jobs: readonly string[];
-  /** Of its workers together, over their last rollout jobs; absent before the first. */
+  /** Rate of its workers together, over their last rollout jobs; absent before the first. */
   readonly tokensPerSecond?: number;
   /** Why it leaves or has ended. */
   readonly because?: string;
@@ -55,7 +55,7 @@ export async function fleetReport(
   };
 }
 
-/** As in fleet.yaml, with every default. */
+/** The text of fleet.yaml, with every default. */
 export const fleetYaml = ({ scale, spec }: FleetRecord): string =>
   stringify(Object.keys(scale).length === 0 ? spec : { scale, ...spec }).trimEnd();
 
@@ -75,7 +75,7 @@ function instanceOf(one: KnownInstance, workers: readonly Presence[]): FleetInst
   };
 }
 
-/** Of the workers of one machine. */
+/** The decoding rate of the workers of one machine. */
 export function decodingOf(workers: readonly Presence[]): Pick<FleetInstance, 'tokensPerSecond'> {
   const rates = workers.flatMap(({ tokensPerSecond }) => tokensPerSecond ?? []);
   return rates.length === 0 ? {} : { tokensPerSecond: rates.reduce((sum, rate) => sum + rate, 0) };
@@ -120,7 +120,7 @@ export interface CostReport {
   readonly missing: readonly string[];
 }
 
-/** Of all instances until now. Throws TerminalError `NoFleet`. */
+/** Reports the cost of all instances until now. Throws TerminalError `NoFleet`. */
 export async function costReport(context: Pick<ApiContext, 'home'>, now = new Date()): Promise<CostReport> {
   const { log } = await openFleet(context);
   return { charges: await chargesOf(log, now), missing: ['disks', 'public addresses', 'transfer', 'requests to S3'] };

@@ -1,4 +1,7 @@
-/** What people want of the fleet: `petrel fleet apply`, `scale`, `drain` and `rm`. It stands in the store when these return. */
+/**
+ * What people want of the fleet: `petrel fleet apply`, `scale`, `drain` and `rm`. It stands in the store when these
+ * return.
+ */
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { InvalidInputError, PetrelError, TerminalError } from '../../core/errors.ts';
@@ -23,8 +26,8 @@ export interface ApplyRequest {
 }
 
 /**
- * Throws InvalidInputError that names the key for a bad file, and for types, zones, images and rights that the cloud does not have; and
- * when bought machines could not reach this stack.
+ * Throws InvalidInputError that names the key for a bad file, and for types, zones, images and rights that the cloud
+ * does not have; and when bought machines could not reach this stack.
  */
 export async function applyFleet(context: ApiContext, { path, where, store }: ApplyRequest): Promise<FleetRecord> {
   const { home } = context;
@@ -153,7 +156,10 @@ export async function openFleet({ home }: Pick<ApiContext, 'home'>): Promise<{ l
 const noFleet = () =>
   new TerminalError('NoFleet', 'this stack has no fleet', { hint: 'petrel fleet apply fleet.yaml makes one' });
 
-/** So that it looks at once. Without it the control process looks by itself some seconds later. */
+/**
+ * Signals the fleet's workflow, which then looks at once. Without it the control process looks by itself some seconds
+ * later.
+ */
 async function tellWorkflow(home: string, store: string): Promise<void> {
   const stack = readStack(home);
   if (stack === undefined) return;

@@ -14,7 +14,7 @@ import { exampleRows, recipeText, scorerText } from './template.ts';
 import type { RecipeChoices } from './template.ts';
 
 export interface InitRequest {
-  /** Where the recipe goes; made when it is not there. */
+  /** The folder for the recipe; it is made when it does not exist. */
   readonly folder: string;
   /** Rows; without them a few sums are written. */
   readonly data?: string | undefined;
@@ -64,8 +64,8 @@ async function filesOf(request: InitRequest, folder: string, cwd: string): Promi
 }
 
 /**
- * The small base has 64 positions: enough for the sums that are written, often too few for rows that are given. `plan` then
- * warns.
+ * The small base has 64 positions: enough for the sums that are written, often too few for rows that are given. `plan`
+ * then warns.
  */
 const lengthsForSums = (given: boolean): Pick<RecipeChoices, 'promptTokens' | 'responseTokens'> => ({
   promptTokens: given ? 512 : 32,
@@ -83,7 +83,7 @@ async function lengthsFor(folder: string | undefined): Promise<Pick<RecipeChoice
 interface SeenRows {
   readonly first: Row;
   readonly isGsm8k: boolean;
-  /** At most 64. */
+  /** How many rows were seen, at most 64. */
   readonly count: number;
 }
 
@@ -135,7 +135,7 @@ function hasScorer({ dataSource }: Row): boolean {
   }
 }
 
-/** As a recipe in the folder names it: relative when it lies in or beside the folder. */
+/** The path as a recipe in the folder names it: relative when it lies in or beside the folder. */
 function inRecipe(path: string, folder: string): string {
   const way = relative(folder, path);
   if (!way.startsWith('..')) return `./${way}`;

@@ -18,7 +18,7 @@ export function mainName(components: Named<unknown>): string {
   return others.length === 0 ? only : 'actor';
 }
 
-/** That component; its shape has checked the record, not that it is there. */
+/** The main component: `actor`, or the only one. The shape of the record was checked, but not that it exists. */
 export const actorIn = <T>(components: Named<T>): T | undefined => components[mainName(components)];
 
 export function mapped<T, U>(components: Named<T>, map: (one: T) => U): Named<U> {

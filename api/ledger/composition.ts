@@ -164,7 +164,9 @@ async function withPrompts(
   return sources;
 }
 
-/** Given responses are learnt as they are, so the sequences are compared with the rows; a pair has the chosen one first. */
+/**
+ * Given responses are learnt as they are, so the sequences are compared with the rows; a pair has the chosen one first.
+ */
 async function rowSources(
   { inputs, deep }: CompositionPorts,
   batch: Batch,

@@ -1,4 +1,7 @@
-/** Forging a run's objects: whatever is changed, all that names it by digest is made to agree, so that only the lie is left. */
+/**
+ * Forging a run's objects: whatever is changed, all that names it by digest is made to agree, so that only the lie is
+ * left.
+ */
 import { rmSync } from 'node:fs';
 import type { Store } from '../../core/ports/store.ts';
 import { actorOf, mapComponents } from '../../core/records/components.ts';
@@ -111,7 +114,7 @@ export class Forger {
     }
   }
 
-  /** Nothing can be appended to the term after position k. */
+  /** Seals the term: nothing can be appended to it after position k. */
   async seal(k: number, term = 1): Promise<void> {
     const last = await this.read<BatchRecord>(this.key.batch(k, term));
     const { format, runId, writer } = last;

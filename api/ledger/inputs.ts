@@ -18,7 +18,10 @@ export interface RowTokens {
 
 export interface Rows {
   readonly count: number;
-  /** In the order of `rows`. Undefined when they could not be made. A row that cannot be read is a fault. */
+  /**
+   * Tokens of the rows, in the order of `rows`. Undefined when they could not be made. A row that cannot be read is a
+   * fault.
+   */
   tokens(rows: readonly number[], model: string): Promise<readonly RowTokens[] | undefined>;
 }
 

@@ -52,7 +52,7 @@ export class Objects {
     }
   }
 
-  /** Like `find`, but a missing record is a fault. */
+  /** Does what `find` does, but a missing record is a fault. */
   async need<T>(key: string, shape: Shape<T>, why: string): Promise<T | undefined> {
     const found = await this.find(key, shape);
     if (found.type === 'absent') this.faults.add(key, `an object: ${why}`, 'nothing');
@@ -111,7 +111,10 @@ export class Objects {
     }
   }
 
-  /** Either every record of a run has a checksum or none has: runs of older petrel versions have none. */
+  /**
+   * Notes that records have no checksums. Either every record of a run has one or none has: runs of older petrel
+   * versions have none.
+   */
   tellUnchecked(): void {
     if (this.#checked === 0) return;
     for (const key of this.#unchecked) this.faults.add(key, 'a record with a checksum', 'a record without a checksum');

@@ -52,7 +52,9 @@ function checkSizes(
   faults.equal(key, 'old_log_probs stored:', stored, tensors.entries.has('old_log_probs'));
 }
 
-/** With policy filtration samples are drawn with replacement: as many as there are, in each epoch. */
+/**
+ * Checks a batch of policy filtration, whose samples are drawn with replacement: as many as there are, in each epoch.
+ */
 function checkDrawn({ faults }: Objects, key: string, tensors: Tensors, samples: number, epochs: number): void {
   const members = integers(tensors, 'micro_samples');
   faults.equal(key, 'samples drawn in all steps:', samples * epochs, members.length);

@@ -9,7 +9,9 @@ export function wantedIterations({ recipe, inputs }: Pick<Revision, 'recipe' | '
   return steps ?? Math.max(1, Math.floor((inputs.trainRows * epochs) / promptsOf(recipe)));
 }
 
-/** Prompts that an iteration takes from the data. Oversampling and the estimator spo choose those of a batch among more. */
+/**
+ * Prompts that an iteration takes from the data. Oversampling and the estimator spo choose those of a batch among more.
+ */
 function promptsOf({ kind, algorithm, data }: LedgerRecipe): number {
   if (kind === 'rl' && data.oversample_factor !== undefined && data.oversample_factor > 1)
     return Math.round(data.train_batch_size * data.oversample_factor);

@@ -258,7 +258,7 @@ export const evaluationShape = object({
 export type Evaluation = Of<typeof evaluationShape>;
 
 export const resultShape = object({ format, jobId: text, stage: text, output: tree });
-/** Of an update, as far as a term names it. */
+/** Shape of an update, as far as a term names it. */
 export const updatedShape = object({
   stateDigest: digest,
   components: named(object({ stateDigest: digest, weightsDigest: digest })),
@@ -281,7 +281,7 @@ const shard = object({ blob: digest, bytes: count, tensors: list(object({ name: 
 export type Shard = Of<typeof shard>;
 
 const checkpointFields = { runId: text, term: positive, iteration: count, stateDigest: digest };
-/** Of the blocks in the digests. Absent: SHA-256. */
+/** Hash of the blocks in the digests. Absent: SHA-256. */
 const blockHash = optional(oneOf('blake3'));
 const parts = {
   weightsDigest: digest,
@@ -335,7 +335,7 @@ export const retentionShape = object({
   verified: list(text),
 });
 
-/** Of a dataset of format 2; written once, not canonical. */
+/** Shape of the index of a dataset of format 2; written once, not canonical. */
 export const datasetIndexShape = object({
   format: exactly(2),
   rows: positive,
@@ -343,5 +343,5 @@ export const datasetIndexShape = object({
 });
 export type DatasetIndex = Of<typeof datasetIndexShape>;
 
-/** Beside a model's files; written once, not canonical. */
+/** Shape of the record beside a model's files; written once, not canonical. */
 export const modelShape = object({ format, files: list(object({ name: text, bytes: count, sha256: digest })) });

@@ -1,4 +1,6 @@
-/** A run whose policy is published in bf16, as built runs are not: the verifier accepts it, and tells what was forged. */
+/**
+ * A run whose policy is published in bf16, as built runs are not: the verifier accepts it, and tells what was forged.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,7 +22,7 @@ const folder = mkdtempSync(join(tmpdir(), 'petrel-rounded-'));
 let runId = '';
 let store: Store;
 let forger: Forger;
-/** Of the publications after iterations 1 to 4. */
+/** Digests of the publications after iterations 1 to 4. */
 let digests: string[] = [];
 
 beforeEach(async () => {

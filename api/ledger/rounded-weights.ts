@@ -1,6 +1,7 @@
 /**
- * Weights that are published in bf16: whole tensors under their names, some rounded to bf16, some in fp32. Their digest is over
- * the values of all tensors in the order of their elements, each in its type: core/records/FORMAT.md, "Digests of a state".
+ * Weights that are published in bf16: whole tensors under their names, some rounded to bf16, some in fp32. Their digest
+ * is over the values of all tensors in the order of their elements, each in its type: core/records/FORMAT.md, "Digests
+ * of a state".
  */
 import { createHash } from 'node:crypto';
 import { pieceBytes } from './objects.ts';
@@ -24,7 +25,10 @@ interface Place {
 /** The fp32 values are one tensor, `weights`. */
 export const isRounded = ({ dtypes }: Weights): boolean => Object.values(dtypes).includes('BF16');
 
-/** Its tensors follow each other, and lie in the shards as the manifest says; with `deep` they have its digest. */
+/**
+ * Checks rounded weights: the tensors follow each other, and lie in the shards as the manifest says; with `deep` they
+ * have its digest.
+ */
 export async function checkRounded(
   objects: Objects,
   digest: string,
@@ -123,7 +127,10 @@ class Rounding {
 const bytesIn = ({ buffer, byteOffset, byteLength }: Uint32Array | Uint16Array): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength);
 
-/** The upper half of an fp32 value, rounded to nearest even as the products' instruction does: denormal numbers become 0. */
+/**
+ * The upper half of an fp32 value, rounded to nearest even as the products' instruction does: denormal numbers become
+ * 0.
+ */
 function rounded(bits: number): number {
   const exponent = (bits >>> 23) & 0xff;
   if (exponent === 0) return (bits >>> 16) & 0x8000;

@@ -19,7 +19,7 @@ export interface Source {
   readonly row: number;
   readonly prompt: Int32Array;
   readonly response: Int32Array;
-  /** As bits. Rows have no log-probs. */
+  /** The log-probs as bits. Rows have no log-probs. */
   readonly logProbs?: Int32Array;
   /** null: the response could not be scored, for this reason. */
   readonly score?: number | null;
@@ -126,7 +126,7 @@ interface Layout {
   readonly logProbs: Int32Array | undefined;
   readonly rewards: Int32Array;
   readonly mix?: RewardMix;
-  /** Of a reward model, by place. */
+  /** Scores of a reward model, by place. */
   readonly modelScores?: Float32Array;
 }
 

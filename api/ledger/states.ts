@@ -19,7 +19,7 @@ import type { BlockHash } from './tree.ts';
 export interface Committed {
   readonly state: string;
   readonly components: Components;
-  /** Where a term begins with the state of a standby: that of the term before it. */
+  /** The committed state before, when a term begins with the state of a standby. */
   readonly before?: Committed;
 }
 

@@ -91,7 +91,7 @@ export function integers(tensors: Tensors, name: string): Int32Array {
   return new Int32Array(dataOf(tensors, name, 'I32'));
 }
 
-/** As bits, because log-probs must be equal bit by bit. */
+/** The floats of a tensor as bits, because log-probs must be equal bit by bit. */
 export function floatBits(tensors: Tensors, name: string): Int32Array {
   return new Int32Array(dataOf(tensors, name, 'F32'));
 }

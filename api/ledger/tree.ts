@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto';
 import { createBLAKE3 } from 'hash-wasm';
 
-/** As records name it. Absent there: SHA-256. */
+/** The name of the hash in records. Absent there: SHA-256. */
 export type BlockHash = 'blake3';
 
 interface BlockHasher {
-  /** Of the tree. */
+  /** Format of the tree: 1 with blocks by SHA-256, 2 by BLAKE3. */
   readonly format: 1 | 2;
   begin(): void;
   update(bytes: Uint8Array): void;

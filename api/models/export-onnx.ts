@@ -35,8 +35,8 @@ const exported = z.union([
 
 /**
  * Writes the folder `out` with model.onnx, config.json and tokenizer of `from`. `python` has the packages of
- * models/onnx/requirements.txt. Throws InvalidInputError when they are missing, when `from` is no reward model, and when
- * the written file does not give transformers' scores.
+ * models/onnx/requirements.txt. Throws InvalidInputError when they are missing, when `from` is no reward model, and
+ * when the written file does not give transformers' scores.
  */
 export async function exportOnnx(from: string, out: string, python: string): Promise<ExportedOnnx> {
   await readConfigJson(from);

@@ -11,9 +11,9 @@ export interface InitialModel {
 }
 
 /**
- * Writes the folder `out`: what lies in `from`, and weights drawn from a normal distribution whose standard deviation is
- * `initializer_range` of the config (0.02 when it has none). Throws InvalidInputError when anything but an empty folder is
- * there.
+ * Writes the folder `out`: what lies in `from`, and weights drawn from a normal distribution whose standard deviation
+ * is `initializer_range` of the config (0.02 when it has none). Throws InvalidInputError when anything but an empty
+ * folder is there.
  */
 export async function initModel(from: string, out: string, seed: number): Promise<InitialModel> {
   const json = await readConfigJson(from);

@@ -1,6 +1,6 @@
 /**
- * The checks of a recipe's files, model, scorer and store. `run` makes those of the list `startChecks` in order and stops
- * at the first refusal; `plan` makes all and shows each.
+ * The checks of a recipe's files, model, scorer and store. `run` makes those of the list `startChecks` in order and
+ * stops at the first refusal; `plan` makes all and shows each.
  */
 import { errorToJson, PetrelError } from '../../core/errors.ts';
 import type { RecipeInputs } from './recipe-inputs.ts';

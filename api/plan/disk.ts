@@ -1,4 +1,6 @@
-/** Room that a run takes in its store: checkpoints of 12 bytes for each parameter that is trained, and the base model. */
+/**
+ * Room that a run takes in its store: checkpoints of 12 bytes for each parameter that is trained, and the base model.
+ */
 import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import { parameterCount } from '../../core/engine-memory.ts';
 import { trainedComponents } from '../../core/recipe/index.ts';
@@ -6,7 +8,7 @@ import type { Recipe } from '../../core/recipe/index.ts';
 import { fewestCheckpoints } from '../../infra/retention/floor.ts';
 
 export interface DiskUse {
-  /** Of one checkpoint. */
+  /** Bytes of one checkpoint. */
   readonly checkpointBytes: number;
   /** Most checkpoints that are there at once; null: only known with the length of the run. */
   readonly checkpoints: number | null;
@@ -17,7 +19,9 @@ export interface DiskUse {
   readonly freeBytes: number | null;
 }
 
-/** `made`: checkpoints that the whole run writes; null: not known. `freeBytes` of the store, `modelBytes` of its base. */
+/**
+ * `made`: checkpoints that the whole run writes; null: not known. `freeBytes` of the store, `modelBytes` of its base.
+ */
 export function diskOf(
   recipe: Recipe,
   config: DecoderSpec,

@@ -14,7 +14,7 @@ export const storeCheck: Check = {
   },
 };
 
-/** Too little room pauses a run, and does not stop it from being started. */
+/** Warns of too little room, which pauses a run but does not stop it from being started. */
 export const roomCheck: Check = {
   name: 'room',
   look: async ({ ports }) => {

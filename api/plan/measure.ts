@@ -27,7 +27,7 @@ export interface Measured {
   readonly tokensPerSecond: number;
   /** Seconds of an iteration of the whole batch: the measured one, times how many more responses it has. */
   readonly iterationSeconds: number;
-  /** Of all iterations, without checkpoints and validations; null when their number is not known. */
+  /** Seconds of all iterations, without checkpoints and validations; null when their number is not known. */
   readonly runSeconds: number | null;
 }
 

@@ -1,16 +1,18 @@
 /**
- * Memory of the worker processes of a run, estimated from the model's shape and the recipe. With P parameters, layers l,
- * N tokens of one forward pass and V words:
+ * Memory of the worker processes of a run, estimated from the model's shape and the recipe. With P parameters, layers
+ * l, N tokens of one forward pass and V words:
  *
  *   weights, copies, gradients, moments: core/engine-memory.ts; the last two in the trainer only
  *   snapshot     12 P          trainer only: the state while its checkpoint is written; once for each component
- *   critic       as the policy's weights, copies, gradients and moments, in the trainer, for each further component: the critic,
- *                the reward model of prime; also with critic.own_trainer, because one trainer may have to hold both
- *   reference    weights and copies, with actor.use_kl_loss, algorithm.use_kl_in_reward, or a loss or a reward model that reads its log-probs, and with kind: dpo
+ *   critic       as the policy's weights, copies, gradients and moments, in the trainer, for each further component:
+ *                the critic, the reward model of prime; also with critic.own_trainer, because one trainer may have
+ *                to hold both
+ *   reference    weights and copies, with actor.use_kl_loss, algorithm.use_kl_in_reward, or a loss or a reward model
+ *                that reads its log-probs, and with kind: dpo
  *   reward model as much again, with reward.reward_model
  *   teacher      weights and copies of its own shape, with distillation.enabled
- *   activations  4 N (l (2 hidden + 2 query + 2 kv + heads + g ffn) + 4 ffn + 4 hidden + query) + 4 V min(N, rows of logits),
- *                where g is 2 in fp32 and 1 in bf16, in which gate and up are kept
+ *   activations  4 N (l (2 hidden + 2 query + 2 kv + heads + g ffn) + 4 ffn + 4 hidden + query)
+ *                + 4 V min(N, rows of logits), where g is 2 in fp32 and 1 in bf16, in which gate and up are kept
  *   KV cache     pages of 16 positions for every sample that decodes at once, at most a quarter of the machine's memory
  *   process      Node, the engine and its libraries, the rows: 200 MiB, and 60 MiB for each scorer process
  *
@@ -52,7 +54,7 @@ export interface ProcessMemory {
   /** The run has one trainer; other workers of its pool only generate and score. */
   readonly role: 'trainer' | 'rollout' | 'reward';
   readonly parts: MemoryParts;
-  /** Of one process. */
+  /** Memory of one process. */
   readonly bytes: number;
 }
 

@@ -29,7 +29,7 @@ export const modelCheck: Check = {
   },
 };
 
-/** Beyond the positions that a model was trained with, its text is likely to be nonsense. */
+/** Warns of lengths beyond the positions that a model was trained with: its text is likely to be nonsense there. */
 export const lengthsCheck: Check = {
   name: 'lengths',
   look: async (inputs) => {

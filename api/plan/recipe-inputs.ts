@@ -1,4 +1,7 @@
-/** What a recipe names outside of itself: model, tokenizer, rows, scorer. Each is looked up once, for `plan` and for `run`. */
+/**
+ * What a recipe names outside of itself: model, tokenizer, rows, scorer. Each is looked up once, for `plan` and for
+ * `run`.
+ */
 import { readdir } from 'node:fs/promises';
 import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import type { Recipe } from '../../core/recipe/index.ts';

@@ -31,7 +31,7 @@ export interface PlanReport {
   /** Absent for a model that cannot be read. */
   readonly memory?: Resources['memory'];
   readonly disk?: Resources['disk'];
-  /** With --measure, when the recipe is ready to be run. */
+  /** What `--measure` measured, when the recipe is ready to be run. */
   readonly measured?: Measured;
   readonly problems: readonly RecipeIssue[];
   readonly recipe: Recipe;

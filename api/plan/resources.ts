@@ -19,7 +19,7 @@ import type { RecipeInputs } from './recipe-inputs.ts';
 export interface Resources {
   readonly memory: {
     readonly processes: readonly ProcessMemory[];
-    /** Of all processes together. */
+    /** Memory of all processes together. */
     readonly bytes: number;
     readonly machineBytes: number;
   };
@@ -65,7 +65,7 @@ async function modelBytes(inputs: RecipeInputs): Promise<number> {
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, missingBytes);
 }
 
-/** Of the folder, or of the nearest one above it that is there. */
+/** Free bytes in the folder, or in the nearest one above it that exists. */
 async function freeIn(where: string | null, home: string): Promise<number | null> {
   const url = storeUrl(where ?? defaultStore(home));
   if (!url.startsWith('file:')) return null;

@@ -73,7 +73,10 @@ async function onnxFinding(
   return { detail: `${recipe.reward.reward_model.path}: ${onnxFile}, one score`, deterministic: false };
 }
 
-/** The model reads the policy's tokens as they are. (verl decodes the responses and renders them for the other tokenizer.) */
+/**
+ * The model reads the policy's tokens as they are. (verl decodes the responses and renders them for the other
+ * tokenizer.)
+ */
 async function refuseOtherTokenizer(folder: string, ofPolicy: string): Promise<void> {
   const [own, policy] = await Promise.all([digestOf(folder), digestOf(ofPolicy)]);
   if (own === policy && own !== undefined) return;

@@ -1,4 +1,7 @@
-/** Every row of the data files is read and its columns checked; the first ones, or all, are tokenised. Nothing is stored. */
+/**
+ * Every row of the data files is read and its columns checked; the first ones, or all, are tokenised. Nothing is
+ * stored.
+ */
 import { runKinds } from '../../core/run-kinds.ts';
 import { counted } from '../../core/quantities.ts';
 import { checkedRows, filesOf } from '../runs/rows.ts';

@@ -1,4 +1,4 @@
-/** From a recipe file and overrides to a resolved recipe; every complaint names its place. */
+/** Reads a recipe file and overrides to a resolved recipe; every complaint names its place. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { basename, dirname, extname, join, relative, resolve } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
@@ -26,7 +26,7 @@ export interface LoadedRecipe {
   readonly file: string;
   /** The same, relative to the working folder. */
   readonly shown: string;
-  /** Where each key came from; for `recipeErrors`. */
+  /** The layers that tell where each key came from; for `recipeErrors`. */
   readonly layers: readonly RecipeLayer[];
 }
 

@@ -1,4 +1,4 @@
-/** Where in which layer an issue of a recipe comes from. */
+/** Finds the layer, and the place in it, of an issue of a recipe. */
 import {
   InvalidRecipeError,
   issueHint,

@@ -18,10 +18,10 @@ export interface Position {
 }
 
 export interface RecipeSource {
-  /** As it is shown: relative to the working folder. */
+  /** The file as it is shown: relative to the working folder. */
   readonly file: string;
   readonly value: unknown;
-  /** Where a key (`name`) or its value stands; undefined when it is not in this text. */
+  /** The position of a key (`name`) or of its value; undefined when it is not in this text. */
   position(path: readonly string[], part: 'name' | 'value'): Position | undefined;
   /** The line with a caret under the position. `masked`: the rest of the line from there is not shown. */
   caret(position: Position, masked?: boolean): string;

@@ -8,7 +8,10 @@ const words: Readonly<Record<string, string>> = {
   checkpoint: 'saving the checkpoint',
 };
 
-/** Such as `rollout 37 %`. A stage that has finished all its parts still has to write its result. */
+/**
+ * Describes what a run does, such as `rollout 37 %`. A stage that has finished all its parts still has to write its
+ * result.
+ */
 export function activityText(
   stage: string,
   { done, total }: { readonly done: number; readonly total: number } = { done: 0, total: 0 },

@@ -41,7 +41,7 @@ import { withoutPaths } from './start.ts';
 import { userHome } from '../../infra/home.ts';
 
 export interface ChangedRecipe {
-  /** As stored in records: without paths. */
+  /** The recipe as stored in records: without paths. */
   readonly recipe: Recipe;
   readonly inputs: RunInputs;
   /** Code of the user's own that is new. */
@@ -263,7 +263,7 @@ async function newRows(
   return storeRowsLike(before, recipe, part, tokenizer, ports);
 }
 
-/** Of a module and of all its files. */
+/** Content of a module and of all its files. */
 function contentOf(scorer: RunInputs['scorer']): string | undefined {
   if (scorer?.type !== 'module') return undefined;
   return scorer.files === undefined ? scorer.module : digestOf([scorer.module, scorer.files]);

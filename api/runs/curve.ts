@@ -15,7 +15,7 @@ export interface Curve {
   readonly points: readonly CurvePoint[];
 }
 
-/** Of a longer run, this many evenly spaced iterations are read. */
+/** A curve of a longer run reads this many evenly spaced iterations. */
 const mostPoints = 120;
 /** The validations of a longer run are not read. */
 const mostValidated = 2_000;

@@ -1,6 +1,6 @@
 /**
- * pause, stop, cancel and resume: the desired state is recorded in the store first, then the run's workflow is told. When
- * the workflow cannot be told, the control process does it later (workers/control/reconcile-runs.ts).
+ * pause, stop, cancel and resume: the desired state is recorded in the store first, then the run's workflow is told.
+ * When the workflow cannot be told, the control process does it later (workers/control/reconcile-runs.ts).
  */
 import { RetryableError, TerminalError } from '../../core/errors.ts';
 import type { StatusEntry } from '../../core/records/schema.ts';
@@ -22,8 +22,9 @@ export interface Told {
 }
 
 /**
- * `told`: the workflow knows it. `nobody`: no workflow drives the run. `stack-down`: Temporal does not answer; the control
- * process tells the workflow when everything is up. `elsewhere`: another stack drives the run; its control process does.
+ * `told`: the workflow knows it. `nobody`: no workflow drives the run. `stack-down`: Temporal does not answer; the
+ * control process tells the workflow when everything is up. `elsewhere`: another stack drives the run; its control
+ * process does.
  */
 export type Met = 'told' | 'nobody' | 'stack-down' | 'elsewhere';
 
@@ -35,7 +36,7 @@ export function elsewhereText(runId: string, owner: string): string {
 export interface Requested extends Told {
   /** The run's entry with the desired state; for `waitUntilEnd`. */
   readonly entry: StatusEntry;
-  /** Where the run stands now. */
+  /** The state of the run now. */
   readonly state: RunState;
 }
 
@@ -117,7 +118,10 @@ export async function resume(run: FoundRun, driver: RunDriver, now: Date): Promi
   return entry;
 }
 
-/** Throws TerminalError `Conflict` for a completed run without --from or changes, and for a cancelled run without --from. */
+/**
+ * Throws TerminalError `Conflict` for a completed run without --from or changes, and for a cancelled run without
+ * --from.
+ */
 export function refuseResume(
   { runId }: FoundRun,
   status: StatusEntry | undefined,

@@ -19,8 +19,8 @@ export interface RunDriver {
   readonly stack: StackInfo;
   workflow(): Promise<WorkflowState>;
   /**
-   * Tells the workflow a desired state that is recorded in the store. Resolves with false when no workflow drives the run.
-   * Throws RetryableError `TemporalUnreachable` when the server does not answer.
+   * Tells the workflow a desired state that is recorded in the store. Resolves with false when no workflow drives the
+   * run. Throws RetryableError `TemporalUnreachable` when the server does not answer.
    */
   signal(desired: DesiredState): Promise<boolean>;
   /** Notes that this process is about to queue the run and start its workflow. */

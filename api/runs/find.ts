@@ -22,7 +22,7 @@ export interface FoundRun {
   readonly record: RunRecord;
 }
 
-/** Where a run id was seen. */
+/** A place where a run id was seen. */
 export interface ListedRun {
   readonly runId: RunId;
   readonly store: Store;

@@ -1,13 +1,13 @@
 /**
- * The workers and the dollars of a run that is followed. They are read beside the following, which waits for neither the workers nor the
- * store of the fleet: until a read has ended, and after one that failed, the last answer is shown.
+ * The workers and the dollars of a run that is followed. They are read beside the following, which waits for neither
+ * the workers nor the store of the fleet: until a read has ended, and after one that failed, the last answer is shown.
  */
 import type { NatsConnection } from '@nats-io/nats-core';
 import type { Presence } from '../../core/wire/messages.ts';
 import type { ApiContext } from '../context.ts';
 import { RunCost } from '../fleet/run-cost.ts';
 
-/** Who works for the runs of a stack, and what that has cost this run. */
+/** The machines that work for the runs of a stack, and what they have cost this run. */
 export interface FollowedMachines {
   /** Processes that announce themselves. */
   readonly workers: number;

@@ -26,7 +26,7 @@ import { readableIteration } from './readable-iteration.ts';
 const refreshMs = 200;
 /** The time left is estimated from this many newest iterations. */
 const iterationsForTimeLeft = 9;
-/** After this many looks it checks whether the stack went down or came up again elsewhere. */
+/** After this many looks, it checks whether the stack went down or came up again elsewhere. */
 const looksPerStack = 10;
 /** The stages that come before the commit of their iteration. */
 const madeOfIterations: ReadonlySet<string> = new Set(['rollout', 'reward', 'advantage', 'update']);
@@ -55,7 +55,7 @@ export interface RunProgress {
   readonly loss?: number;
   /** The metric perf/response_throughput: response tokens of the newest iteration per second of its wall time. */
   readonly tokensPerSecond?: number;
-  /** Who works, and for how much; absent before it is known. */
+  /** The machines that work for the run, and their cost; absent before it is known. */
   readonly fleet?: FollowedMachines;
   /** Time since the following began. */
   readonly elapsedS: number;

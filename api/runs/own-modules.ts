@@ -24,15 +24,15 @@ import { sha256 } from '../../infra/store/digest.ts';
 export interface CheckedModule {
   readonly kind: OwnModuleKind;
   readonly input: OwnModuleInput;
-  /** Its JavaScript, which `input.module` names. */
+  /** The module's JavaScript, which `input.module` names. */
   readonly code: Uint8Array;
-  /** Of a loss. */
+  /** Report on the gradient of a loss. */
   readonly gradient?: GradientReport;
   /** Terms of a loss whose gradient is meant to differ from the derivative of their value. */
   readonly straightThrough?: string | true;
 }
 
-/** Those that the recipe names. Throws InvalidInputError. */
+/** Checks the modules that the recipe names. Throws InvalidInputError. */
 export async function checkedModules(recipe: Recipe): Promise<readonly CheckedModule[]> {
   const found: CheckedModule[] = [];
   for (const kind of ownModuleKinds) {
@@ -42,7 +42,7 @@ export async function checkedModules(recipe: Recipe): Promise<readonly CheckedMo
   return found;
 }
 
-/** Without a sampler, which says more when it sees the rows: sampler-start.ts. */
+/** The inputs of the checked modules without a sampler, which says more when it sees the rows: sampler-start.ts. */
 export const inputsOf = (modules: readonly CheckedModule[]): Partial<Pick<RunInputs, 'loss' | 'estimator'>> =>
   Object.fromEntries(modules.filter(({ kind }) => kind !== 'sampler').map(({ kind, input }) => [kind, input]));
 
@@ -56,8 +56,8 @@ export function assertFits(
 }
 
 /**
- * `path`: absolute. Throws InvalidInputError when the file cannot be read or loaded, when a result of it is wrong, and when
- * the gradient of a loss is not the derivative of its value.
+ * `path`: absolute. Throws InvalidInputError when the file cannot be read or loaded, when a result of it is wrong, and
+ * when the gradient of a loss is not the derivative of its value.
  */
 export async function checkedModule(kind: OwnModuleKind, path: string, recipe: Recipe): Promise<CheckedModule> {
   const fileName = basename(path);

@@ -1,6 +1,6 @@
 /**
- * Stores everything that a run needs, by digest: model, rows and code of the user's own. After this the run depends on no
- * path of this machine and no file that may change.
+ * Stores everything that a run needs, by digest: model, rows and code of the user's own. After this the run depends on
+ * no path of this machine and no file that may change.
  */
 import { join } from 'node:path';
 import { runKinds, samplesResponses } from '../../core/run-kinds.ts';

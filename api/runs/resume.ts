@@ -38,7 +38,7 @@ const pinnedMs = 600_000;
 export interface ResumeRequest {
   /** The last iteration that remains valid; default: all remain. */
   readonly from?: number | undefined;
-  /** With `from`: the new iterations use none of the abandoned iterations' draws. */
+  /** The new iterations use none of the abandoned iterations' draws; only with `from`. */
   readonly skipDraws?: boolean;
   /** Skips the batch that waits for its update. */
   readonly skipBatch?: boolean;

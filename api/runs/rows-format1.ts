@@ -32,7 +32,10 @@ export async function storeRowsLike(
     : storeAsKnown(known, recipe, part, tokenizer, ports);
 }
 
-/** An older version took the first rows where this one takes random ones: the run keeps its own where the files give them. */
+/**
+ * An older version took the first rows where this one takes random ones: the run keeps its own where the files give
+ * them.
+ */
 async function storeAsKnown(
   known: Digest,
   ...reading: [recipe: Recipe, part: RowsPart, tokenizer: BatchTokenizer, ports: PreparePorts]

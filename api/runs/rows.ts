@@ -27,12 +27,16 @@ export function linesOf({ notes, warnings }: Pick<RunRows, 'notes' | 'warnings'>
   return [...notes, ...warnings.map((text) => `warning: ${text}`)];
 }
 
-/** Which rows a limit of `data.train_max_samples` leaves. Runs of older versions have the first, also with `data.shuffle`. */
+/**
+ * Which rows a limit of `data.train_max_samples` leaves. Runs of older versions have the first, also with
+ * `data.shuffle`.
+ */
 export type Subset = 'verl' | 'first';
 
 /**
- * Reads the rows, checks them and passes them on in blocks; twice where a random subset is taken. They are tokenised when they
- * are drawn. Throws InvalidInputError with file and row number. `now`: the date that templates see, unless the recipe sets one.
+ * Reads the rows, checks them and passes them on in blocks; twice where a random subset is taken. They are tokenised
+ * when they are drawn. Throws InvalidInputError with file and row number. `now`: the date that templates see, unless
+ * the recipe sets one.
  */
 export async function loadRows(
   recipe: Recipe,
@@ -108,8 +112,8 @@ export function filesOf({ data }: Recipe, part: RowsPart): readonly string[] {
 }
 
 /**
- * Checks rows while they are read, and adds the names of their scorers to `scorers`. Throws InvalidInputError at the first
- * row that lacks what the recipe needs, and UnfitError where its scorer cannot work on this machine.
+ * Checks rows while they are read, and adds the names of their scorers to `scorers`. Throws InvalidInputError at the
+ * first row that lacks what the recipe needs, and UnfitError where its scorer cannot work on this machine.
  */
 export async function* checkedRows(
   recipe: Recipe,

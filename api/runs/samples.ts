@@ -25,7 +25,7 @@ import { decodeTrajectories, stopReasons } from '../../models/trajectories.ts';
 
 /** One response. */
 export interface SampleView {
-  /** In a validation: the policy version. */
+  /** The iteration of the sample; in a validation the policy version. */
   readonly iteration: number;
   readonly draw: number;
   readonly row: number;
@@ -137,7 +137,9 @@ async function scoredSamples(
   return views;
 }
 
-/** Both responses of every pair of a validation: the chosen one, with what the comparison says, and the rejected one. */
+/**
+ * Both responses of every pair of a validation: the chosen one, with what the comparison says, and the rejected one.
+ */
 async function comparedPairs(
   jobId: string,
   iteration: number,
@@ -205,7 +207,7 @@ async function partSamples(
   });
 }
 
-/** Of one sample. A column may have numbers of some samples and texts of others. */
+/** Columns of one sample. A column may have numbers of some samples and texts of others. */
 function columnsOf({ columns, texts = {} }: ScoreTable, b: number): SampleView['columns'] {
   const numbers = Object.entries(columns).map(([name, values]) => [name, at(values, b)] as const);
   const words = Object.entries(texts).map(([name, values]) => [name, at(values, b)] as const);

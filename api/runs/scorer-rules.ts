@@ -14,8 +14,8 @@ export const scorerLimits = ({ reward }: Recipe): CallLimits => ({
 });
 
 /**
- * @throws InvalidInputError for an unknown scorer, and for one that is not declared deterministic in a deterministic run;
- * UnfitError when this machine lacks what it needs.
+ * @throws InvalidInputError for an unknown scorer, and for one that is not declared deterministic in a deterministic
+ *   run; UnfitError when this machine lacks what it needs.
  */
 export function assertScorer(recipe: Recipe, name: string): void {
   if (recipe.deterministic === true && !builtinScorer(name).deterministic) {
@@ -35,8 +35,9 @@ export const scorerOfRow = ({ reward }: Recipe, { dataSource }: Pick<Row, 'dataS
   reward.scorer ?? scorerNameFor(dataSource);
 
 /**
- * A check of rows, in their order. It adds the names of their scorers to `scorers`. With the row's number, the check throws
- * as `assertScorer` for a scorer that the row chose, and InvalidInputError for a ground truth that the scorer cannot use.
+ * A check of rows, in their order. It adds the names of their scorers to `scorers`. With the row's number, the check
+ * throws as `assertScorer` for a scorer that the row chose, and InvalidInputError for a ground truth that the scorer
+ * cannot use.
  */
 export function scorerRules(recipe: Recipe, scorers: Set<string>): (row: ScoredRow) => void {
   const { scorer: named, custom_reward_function: custom } = recipe.reward;

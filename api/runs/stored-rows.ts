@@ -1,4 +1,7 @@
-/** Reads the rows that a run has stored; checks them against another recipe, as their files were checked when it started. */
+/**
+ * Reads the rows that a run has stored; checks them against another recipe, as their files were checked when it
+ * started.
+ */
 import type { Digest } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
 import type { Recipe } from '../../core/recipe/index.ts';

@@ -1,7 +1,7 @@
 /**
- * `data.train_max_samples` and `data.val_max_samples` as in verl: the first rows, or with `data.shuffle` random ones, chosen by
- * `data.seed`, before overlong rows are left out. verl chooses by numpy's generator; the rows are others here, and stay in
- * the order of the files.
+ * `data.train_max_samples` and `data.val_max_samples` as in verl: the first rows, or with `data.shuffle` random ones,
+ * chosen by `data.seed`, before overlong rows are left out. verl chooses by numpy's generator; the rows are others
+ * here, and stay in the order of the files.
  */
 import { InvalidInputError } from '../../core/errors.ts';
 import { permute } from '../../core/rl/permutation.ts';

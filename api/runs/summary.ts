@@ -36,7 +36,7 @@ export interface RunSummary {
   readonly loss: number | null;
   readonly reason?: NonNullable<StatusEntry['reason']>;
   readonly createdAt: string;
-  /** When the newest status entry was written or the newest update was committed. */
+  /** The time of the newest status entry or the newest committed update. */
   readonly changedAt: string;
   readonly profile: NumericProfile | null;
   readonly latestCheckpoint: { readonly iteration: number; readonly stateDigest: string } | null;

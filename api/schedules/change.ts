@@ -30,7 +30,7 @@ export interface Unpaused {
   readonly live: boolean;
 }
 
-/** From now on this machine's stack fires it. */
+/** Resumes a schedule; this machine's stack fires it from now on. */
 export async function unpauseSchedule({ log }: FoundSchedule, { home }: Pick<ApiContext, 'home'>): Promise<Unpaused> {
   await chooseStack(home);
   await claimName(home, log.store);
@@ -45,7 +45,7 @@ export async function unpauseSchedule({ log }: FoundSchedule, { home }: Pick<Api
   return { summary, live: live !== undefined };
 }
 
-/** Its runs stay. Resolves with the ids of those that have not ended. */
+/** Removes a schedule; its runs stay. Resolves with the ids of those that have not ended. */
 export async function removeSchedule(
   { log, record }: FoundSchedule,
   { home }: Pick<ApiContext, 'home'>,

@@ -1,4 +1,4 @@
-/** From a schedule's name to its records, in every store that this machine has used. */
+/** Finds the records of a schedule by its name, in every store that this machine has used. */
 import { TerminalError } from '../../core/errors.ts';
 import { nearest } from '../../core/nearest.ts';
 import type { ScheduleRecord } from '../../core/records/schema.ts';
@@ -11,7 +11,7 @@ export interface FoundSchedule {
   readonly record: ScheduleRecord;
 }
 
-/** Those that were not removed, by name. */
+/** Lists the schedules that were not removed, by name. */
 export async function listSchedules(context: ApiContext): Promise<FoundSchedule[]> {
   return present(await allSchedules(context));
 }

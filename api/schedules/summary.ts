@@ -1,4 +1,4 @@
-/** Where a schedule stands: from the store, with what Temporal adds when the stack is up. */
+/** Sums up a schedule from the store, with what Temporal adds when the stack is up. */
 import type { RunKind } from '../../core/run-kinds.ts';
 import type { FiringRecord, ScheduleRecord } from '../../core/records/schema.ts';
 import { missingBackfill } from '../../core/schedules/decide.ts';
@@ -25,7 +25,7 @@ export interface FiringSummary {
   readonly validationMeasure: ValidationMeasure | null;
   readonly iteration: number | null;
   readonly iterations: number | null;
-  /** From its creation to its last change of state, or to now. */
+  /** Seconds from its creation to its last change of state, or to now. */
   readonly seconds: number | null;
 }
 

@@ -13,8 +13,8 @@ import { withTemporalUp } from './temporal.ts';
 const decidedMs = 30_000;
 
 /**
- * Resolves with what the schedule decided for this moment: a run, or a wait. Throws TerminalError `Conflict` when another
- * stack fires it, RetryableError `NotDecided` when the control process is away.
+ * Resolves with what the schedule decided for this moment: a run, or a wait. Throws TerminalError `Conflict` when
+ * another stack fires it, RetryableError `NotDecided` when the control process is away.
  */
 export async function triggerSchedule({ log, record }: FoundSchedule, context: ApiContext): Promise<FiringRecord> {
   await chooseStack(context.home);

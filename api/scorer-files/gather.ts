@@ -6,7 +6,7 @@ import type { WholeScorer } from '../../rewards/scorer-files.ts';
 import { filesOfJavaScript } from './javascript.ts';
 import { checkRequirements, filesOfPython } from './python.ts';
 
-/** Of one scorer: all of its files are in one blob of the run. */
+/** Limits of one scorer, because all of its files are in one blob of the run. */
 const most = { files: 4_000, bytes: 16 * 2 ** 20 };
 
 /**

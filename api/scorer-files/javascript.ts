@@ -1,6 +1,6 @@
 /**
- * The files that a scorer in TypeScript or JavaScript imports: those of its own folder, one by one, and whole packages, as
- * they are installed in its `node_modules`. What is imported only for its types does not count.
+ * The files that a scorer in TypeScript or JavaScript imports: those of its own folder, one by one, and whole packages,
+ * as they are installed in its `node_modules`. What is imported only for its types does not count.
  */
 import { readdir, readFile, realpath } from 'node:fs/promises';
 import { createRequire, isBuiltin } from 'node:module';
@@ -15,7 +15,10 @@ interface Import {
   readonly require: boolean;
 }
 
-/** By path from the scorer's folder. @throws InvalidInputError with the file and line of an import that is not there. */
+/**
+ * Gathers the files of a scorer, by path from the scorer's folder. @throws InvalidInputError with the file and line of
+ * an import that is not there.
+ */
 export async function filesOfJavaScript(entry: string): Promise<Map<string, Uint8Array>> {
   const found = new Found(dirname(entry));
   await found.follow(entry);
@@ -78,7 +81,7 @@ class Found {
     });
   }
 
-  /** With the packages that it needs. */
+  /** Adds a package with the packages that it needs. */
   async #wholePackage(name: string, folder: string, where: string): Promise<void> {
     const known = this.#packages.get(name);
     if (known === folder) return;
@@ -141,7 +144,10 @@ function required(from: string, specifier: string): string | undefined {
   }
 }
 
-/** Of the JavaScript that runs: without types. None where the syntax is wrong; loading the module says where. */
+/**
+ * Imports of the JavaScript that runs, without types. There are none when the syntax is wrong; loading the module says
+ * where.
+ */
 async function importsOf(source: string, path: string): Promise<Import[]> {
   const { parse, transform } = await import('@swc/core');
   const isModule = !path.endsWith('.cjs');
@@ -155,7 +161,7 @@ async function importsOf(source: string, path: string): Promise<Import[]> {
   }
 }
 
-/** In a syntax tree of swc. */
+/** Finds the imports in a syntax tree of swc. */
 function importsIn(node: unknown): Import[] {
   if (typeof node !== 'object' || node === null) return [];
   if (Array.isArray(node)) return node.flatMap(importsIn);
@@ -181,7 +187,7 @@ function textOf(node: unknown): string | undefined {
 /** Is it a whole path, or a URL? It means the same on every machine, or nothing; petrel leaves it as it is. */
 const isAddress = (specifier: string): boolean => specifier.startsWith('/') || /^[a-z]+:/.test(specifier);
 
-/** Of the first line that has the specifier in quotes. */
+/** Number of the first line that has the specifier in quotes. */
 function lineOf(source: string, specifier: string): number {
   const quoted = [`'${specifier}'`, `"${specifier}"`];
   return source.split('\n').findIndex((line) => quoted.some((text) => line.includes(text))) + 1;

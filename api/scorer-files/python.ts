@@ -16,8 +16,8 @@ interface Imports {
 const limitMs = 60_000;
 
 /**
- * By path from the scorer's folder. @throws InvalidInputError with the file and line of an import that is nowhere, unless
- * the scorer names packages.
+ * Gathers the files of a scorer, by path from the scorer's folder. @throws InvalidInputError with the file and line of
+ * an import that is nowhere, unless the scorer names packages.
  */
 export async function filesOfPython(entry: string, namesPackages: boolean): Promise<Map<string, Uint8Array>> {
   const { files, missing } = await importsOf(entry);

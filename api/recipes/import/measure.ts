@@ -7,7 +7,7 @@ import type { SourceInputs } from './read-source.ts';
 
 export interface ImportMeasure {
   readonly files: readonly MeasuredFile[];
-  /** Over all files that could be read. */
+  /** Counts over all files that could be read. */
   readonly totals: KeyCounts;
   /** Keys that are not mapped, the most frequent first. */
   readonly left: readonly LeftKey[];
@@ -21,7 +21,7 @@ export interface LeftKey {
   readonly verl: string;
   readonly outcome: Outcome;
   readonly why: string;
-  /** In how many files. */
+  /** Number of files that have the key. */
   readonly files: number;
 }
 
@@ -45,7 +45,7 @@ export function measureImports(paths: readonly string[], inputs: SourceInputs, c
   };
 }
 
-/** Of one key, the reasons of different files are different rows. */
+/** Counts a key that was left; different reasons in different files are different rows. */
 function count(left: Map<string, LeftKey>, key: ImportedKey): void {
   const why = key.outcome === 'unreadable' ? 'its value is not known' : reasonText(key);
   const id = `${key.verl} ${key.outcome} ${why}`;

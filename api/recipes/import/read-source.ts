@@ -1,4 +1,4 @@
-/** From a file to verl's keys: a shell script, a plain file of overrides, or a Hydra YAML. Nothing is executed. */
+/** Reads a file to verl's keys: a shell script, a plain file of overrides, or a Hydra YAML. Nothing is executed. */
 import { InvalidInputError } from '../../../core/errors.ts';
 import { Entries, type OverrideWord } from '../../../core/recipe/import/entries.ts';
 import { isOverride, overridesIn } from '../../../core/recipe/import/overrides-file.ts';

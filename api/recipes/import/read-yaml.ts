@@ -40,7 +40,7 @@ class Composition {
     return this.#entries;
   }
 
-  /** Its own keys stand where `_self_` is; without it before the others, as in Hydra. */
+  /** Composes a config: its own keys stand where `_self_` is, or before the others without `_self_`, as in Hydra. */
   #compose(tree: Tree, place: Place): void {
     const list = tree['defaults'];
     const defaults: readonly unknown[] = Array.isArray(list) ? list : [];
@@ -88,7 +88,7 @@ interface Place {
   /** Dotted path under which the keys of the file go. */
   readonly package: string;
   readonly depth: number;
-  /** For line numbers; only of the file that is imported. */
+  /** The source for line numbers; only of the file that is imported. */
   readonly source?: RecipeSource;
 }
 
@@ -96,7 +96,7 @@ interface Place {
 interface Option {
   readonly group: string;
   readonly option: string;
-  /** After `@`. */
+  /** The word after `@`. */
   readonly package?: string;
   readonly isOverride: boolean;
 }

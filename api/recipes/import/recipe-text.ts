@@ -1,4 +1,7 @@
-/** The text of an imported recipe: keys in petrel's order, differences above their keys, and what was left out at the end. */
+/**
+ * The text of an imported recipe: keys in petrel's order, differences above their keys, and what was left out at the
+ * end.
+ */
 import { parse } from 'yaml';
 import { isTree, recipeKeys, type Tree } from '../../../core/recipe/index.ts';
 import { reasonText } from '../../../core/recipe/import/map-entries.ts';
