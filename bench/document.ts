@@ -7,8 +7,8 @@ import type { InstructionClass } from '../native/index.ts';
 const markers = (suffix: string) => [`<!-- bench:begin${suffix} -->`, `<!-- bench:end${suffix} -->`] as const;
 
 /**
- * Replaces the text between the markers of the class (`<!-- bench:begin amx -->`), or between those without a class. Throws
- * InvalidInputError when the file has neither.
+ * Replaces the text between the markers of the class (`<!-- bench:begin amx -->`), or between those without a class.
+ * Throws InvalidInputError when the file has neither.
  */
 export function writeDocument(
   path: string,

@@ -3,7 +3,7 @@ import { InvalidInputError } from '../core/errors.ts';
 import { instructionClasses } from '../native/index.ts';
 import type { InstructionClass } from '../native/index.ts';
 
-/** By class, what each variable must be. The last three are torch's. */
+/** What each variable must be, by class. The last three are torch's. */
 const values = {
   PETREL_ISA: { avx2: 'avx2', avx512: 'avx512', avx512_bf16: 'avx512_bf16', amx: 'amx' },
   ONEDNN_MAX_CPU_ISA: {
@@ -20,7 +20,9 @@ type Variable = keyof typeof values;
 
 const variables = Object.keys(values) as Variable[];
 
-/** Sets the variables of both sides in `env`, for this process and those that it starts, before the engine is loaded. */
+/**
+ * Sets the variables of both sides in `env`, for this process and those that it starts, before the engine is loaded.
+ */
 export function lowerBothSides(name: string, env: NodeJS.ProcessEnv): void {
   const lower = instructionClasses.find((known) => known === name && known !== 'amx');
   if (lower === undefined)
@@ -30,7 +32,7 @@ export function lowerBothSides(name: string, env: NodeJS.ProcessEnv): void {
   for (const variable of variables) env[variable] = values[variable][lower];
 }
 
-/** For the reader of a table: which side computes below `best`, and why. Undefined if none does. */
+/** Tells the reader of a table which side computes below `best`, and why. Undefined if none does. */
 export function describeLowering(env: NodeJS.ProcessEnv, best: InstructionClass): string | undefined {
   const lowering = variables.filter((variable) => lowers(variable, env[variable] ?? '', best));
   if (lowering.length === 0) return undefined;

@@ -7,7 +7,9 @@ import { describeLowering } from './lowering.ts';
 import type { BenchSettings } from './measurement.ts';
 import { bestClass, readProcessor } from './processor.ts';
 
-/** One line: processor, cores, memory, class of instructions, precision, Node, commit, and whether a side is lowered. */
+/**
+ * One line: processor, cores, memory, class of instructions, precision, Node, commit, and whether a side is lowered.
+ */
 export function describeMachine({ precision, threads }: BenchSettings, env: NodeJS.ProcessEnv): string {
   const processor = readProcessor();
   const name = cpus()[0]?.model.trim() ?? 'unknown processor';
@@ -26,7 +28,7 @@ export function describeMachine({ precision, threads }: BenchSettings, env: Node
   ].join('; ');
 }
 
-/** Of a checkout; `-dirty` when files differ from it. */
+/** The commit of a checkout; `-dirty` when files differ from it. */
 function commit(): string[] {
   const { status, stdout } = spawnSync('git', ['describe', '--always', '--dirty'], {
     cwd: packageRoot(),

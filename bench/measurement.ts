@@ -38,12 +38,12 @@ export const peerNames = ['torch', 'trl'] as const;
 export type PeerName = (typeof peerNames)[number];
 
 /**
- * What the peer does for the same row, as one object in the form that its program in peer/ reads. It contains the shapes,
- * so both sides use the same ones.
+ * What the peer does for the same row, as one object in the form that its program in peer/ reads. It contains the
+ * shapes, so both sides use the same ones.
  */
 export interface PeerWork {
   readonly [setting: string]: unknown;
-  /** By row: which of the answer's values it is. Absent: all rows have the answer's one value. */
+  /** Maps a row to the answer's value that belongs to it. Absent: all rows have the answer's one value. */
   readonly values?: Readonly<Record<string, string>>;
 }
 

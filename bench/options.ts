@@ -16,7 +16,7 @@ export const usage = `usage: npm run bench -- [--json] [--only a,b.*] [--peer to
 
 export interface Peer {
   readonly name: PeerName;
-  /** Its interpreter. */
+  /** The peer's interpreter. */
   readonly python: string;
 }
 
@@ -29,7 +29,10 @@ export interface BenchOptions {
   readonly settings: BenchSettings;
 }
 
-/** With `--class`, sets variables in `env`, before the engine is loaded. Throws InvalidInputError for invalid options. */
+/**
+ * Reads the options; `--class` sets variables in `env`, before the engine is loaded. Throws InvalidInputError for
+ * invalid options.
+ */
 export function readOptions(words: readonly string[], env: NodeJS.ProcessEnv): BenchOptions {
   const values = parse(words);
   const peer = peerOf(values.peer, env);

@@ -6,7 +6,7 @@ export interface Processor {
   readonly family: number;
   readonly model: number;
   readonly stepping: number;
-  /** Those of the flags that decide how fast products are. */
+  /** The flags that decide how fast products are. */
   readonly flags: readonly string[];
 }
 

@@ -1,6 +1,6 @@
 /**
- * One optimiser step as the trainer does it: forward, clipped policy loss with an importance ratio on every scored token,
- * backward, gradient clipping, AdamW. Old log-probs are those of the first step.
+ * One optimiser step as the trainer does it: forward, clipped policy loss with an importance ratio on every scored
+ * token, backward, gradient clipping, AdamW. Old log-probs are those of the first step.
  */
 import type { AdamW, PackedBatch } from '../core/ports/policy.ts';
 import { actorTotal } from '../core/rl/actor-total.ts';

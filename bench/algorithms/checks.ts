@@ -35,7 +35,10 @@ export type Check =
   /** The run does not report the metric, because the algorithm has no such quantity. */
   | { readonly type: 'absent'; readonly metric: string };
 
-/** `expect('sum of', 'actor/pg_clipfrac', '>', 0)`. Metrics are those of `petrel metrics`, and `record/…` of observed.ts. */
+/**
+ * `expect('sum of', 'actor/pg_clipfrac', '>', 0)`. Metrics are those of `petrel metrics`, and `record/…` of
+ * observed.ts.
+ */
 export const expect = (of: NumberOf, metric: string, bound: Bound, limit: number): Check => ({
   type: 'bound',
   of,

@@ -9,7 +9,7 @@ import type { AlgorithmRecipe } from './recipes.ts';
 import { showNumber } from './result.ts';
 import type { AlgorithmResult } from './result.ts';
 
-/** From the root. */
+/** The page's path from the root. */
 export const documentPath = 'docs/algorithms.md';
 
 export interface Measured {

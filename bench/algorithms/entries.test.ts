@@ -12,7 +12,7 @@ import { algorithmRecipes, resolved } from './recipes.ts';
 
 const recipes = algorithmRecipes();
 
-/** As a table of the page shows it. */
+/** The text as a table of the page shows it. */
 const inCell = (text: string): string => text.replaceAll('|', '\\|');
 
 describe('the recipe', () => {

@@ -1,13 +1,16 @@
 /**
- * The recipes of examples/10-algorithms, by the name of the file. To add an algorithm, write a recipe and an entry here.
- * Formulas: core/rl has them in full.
+ * The recipes of examples/10-algorithms, by the name of the file. To add an algorithm, write a recipe and an entry
+ * here. Formulas: core/rl has them in full.
  */
 import { absent, expect } from './checks.ts';
 import type { AlgorithmEntry } from './entry.ts';
 
 /** The ratio left the clip range somewhere, so the loss differs from a plain policy gradient. */
 const clips = expect('sum of', 'actor/pg_clipfrac', '>', 0);
-/** Whitening over the tokens of the batch leaves the mean 0. Advantages of groups do not have it, because lengths differ. */
+/**
+ * Whitening over the tokens of the batch leaves the mean 0. Advantages of groups do not have it, because lengths
+ * differ.
+ */
 const zeroTokenMean = expect('largest size of', 'critic/advantages/mean', '<', 1e-5);
 const criticExplains = expect('highest', 'critic/vf_explained_var', '>=', 0.3);
 

@@ -1,10 +1,14 @@
-/** What the table of algorithms knows of a recipe beside the recipe itself: formula, paper, and what its run must show. */
+/**
+ * What the table of algorithms knows of a recipe beside the recipe itself: formula, paper, and what its run must show.
+ */
 import type { Check } from './checks.ts';
 
 export interface AlgorithmEntry {
-  /** As people call it: `Dr. GRPO`. */
+  /** The name that people use, such as `Dr. GRPO`. */
   readonly name: string;
-  /** Its own part, in plain notation; A advantage, s score of a response, ρ = π/π_old, r reward, V value. */
+  /**
+   * The algorithm's own part, in plain notation; A advantage, s score of a response, ρ = π/π_old, r reward, V value.
+   */
   readonly formula: string;
   readonly paper: { readonly by: string; readonly year: number; readonly arxiv: string };
   /** What its mechanism leaves in metrics and records. A run that learns without it fails. */

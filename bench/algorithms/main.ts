@@ -89,7 +89,9 @@ async function resultOf(
   }
 }
 
-/** Overrides that name the model of the recipe that this one needs. It is trained once, before the seconds are counted. */
+/**
+ * Overrides that name the model of the recipe that this one needs. It is trained once, before the seconds are counted.
+ */
 async function neededModel(
   { needs }: AlgorithmEntry,
   home: string,

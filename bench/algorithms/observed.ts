@@ -14,7 +14,7 @@ export interface Validation {
 export interface Observed {
   readonly iterations: number;
   readonly series: Series;
-  /** Of the base and of every policy that was validated. */
+  /** Validations of the base and of every policy that was validated. */
   readonly validations: readonly Validation[];
 }
 

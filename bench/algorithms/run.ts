@@ -15,9 +15,12 @@ const patienceMs = 10 * 60 * 1000;
 
 export interface TimedRun {
   readonly observed: Observed;
-  /** From the request to the last validation and the final checkpoint. */
+  /** Seconds from the request to the last validation and the final checkpoint. */
   readonly seconds: number;
-  /** Of all processes of the stack in this time. On a machine with other work it says more than `seconds`. */
+  /**
+   * Processor seconds of all processes of the stack in this time. On a machine with other work it says more than
+   * `seconds`.
+   */
   readonly processorSeconds: number;
 }
 

@@ -42,7 +42,7 @@ function line(cells: readonly string[]): string {
     .trimEnd();
 }
 
-/** As an item of a list. A word that is longer than a line stays whole. */
+/** The text as an item of a list. A word that is longer than a line stays whole. */
 function wrapped(text: string): string[] {
   const lines: string[] = [];
   for (const word of text.split(/\s+/)) {

@@ -29,7 +29,7 @@ export const watchFolder = 'BENCH_WATCH_FOLDER';
 const folder = process.env[watchFolder];
 if (isMainThread && folder !== undefined) watch(join(folder, `${process.pid}.json`));
 
-/** Of the main thread, whose id is the id of the process. */
+/** Processor time of the main thread, whose id is the id of the process. */
 function processorMs(): number {
   return Number(readFileSync(`/proc/self/task/${process.pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
 }

@@ -1,4 +1,7 @@
-/** `npm run fleet:model -- [--seed N] [--seeds N] [--json]`: the planner against a fixed size and greedy spot, on three traces. */
+/**
+ * `npm run fleet:model -- [--seed N] [--seeds N] [--json]`: the planner against a fixed size and greedy spot, on three
+ * traces.
+ */
 import { parseArgs } from 'node:util';
 import { fixed, greedy, planner } from './policies.ts';
 import { play } from './model.ts';

@@ -1,6 +1,6 @@
 /**
- * A fleet in virtual time: one run, whose rollouts are divided among the workers that are ready, and machines that boot, are lost
- * and are given back. Between two events everything is linear, so the model jumps from event to event.
+ * A fleet in virtual time: one run, whose rollouts are divided among the workers that are ready, and machines that
+ * boot, are lost and are given back. Between two events everything is linear, so the model jumps from event to event.
  *
  * Of a lost worker one second of decoding is lost (its journal is written twice a second). Trainers are not lost here.
  */
@@ -17,7 +17,7 @@ export interface Work {
   readonly iterations: number;
   readonly rolloutSeconds: number;
   readonly updateSeconds: number;
-  /** Of the trainer, and of what the user says an hour of waiting is worth. */
+  /** Cost of an hour of waiting: of the trainer, and of the user by his own estimate. */
   readonly waitingUsdPerHour: number;
   readonly pool: Pool;
 }
@@ -26,9 +26,9 @@ export interface Outcome {
   readonly policy: string;
   readonly trace: string;
   readonly hours: number;
-  /** Of the workers. */
+  /** Cost of the workers. */
   readonly usd: number;
-  /** With what waited for them. */
+  /** Cost with what waited for them. */
   readonly totalUsd: number;
   readonly losses: number;
   readonly bought: number;
@@ -93,7 +93,7 @@ class Model {
     return this.#outcome();
   }
 
-  /** Until the rollouts of an iteration are done. */
+  /** Advances until the rollouts of an iteration are done. */
   #rollouts(iteration: number): void {
     let left = this.#work.rolloutSeconds;
     while (left > 1e-6) {

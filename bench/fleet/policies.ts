@@ -1,4 +1,4 @@
-/** Who decides how many machines there are: the planner, and two that it is compared with. */
+/** Policies that decide how many machines there are: the planner, and two that it is compared with. */
 import { plan } from '../../core/fleet/plan.ts';
 import { isResting } from '../../core/fleet/spread.ts';
 import type { PlanInput, Place } from '../../core/fleet/types.ts';
@@ -15,7 +15,7 @@ export const planner: Policy = {
   decide: (input) => plan(input).decisions.map(({ place, from, to }) => ({ place, by: to - from })),
 };
 
-/** So many machines on demand, which are never lost. */
+/** A policy with a fixed number of machines on demand, which are never lost. */
 export const fixed = (count: number): Policy => ({
   name: `${count} on demand`,
   decide: ({ pools: [pool], instances }) => {
@@ -24,7 +24,7 @@ export const fixed = (count: number): Policy => ({
   },
 });
 
-/** As many spot machines as the pool may have, each at the cheapest place that has capacity. */
+/** A policy with as many spot machines as the pool may have, each at the cheapest place that has capacity. */
 export const greedy: Policy = {
   name: 'greedy spot',
   decide: ({ pools: [pool], instances, refusals }) => {

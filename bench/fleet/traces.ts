@@ -1,6 +1,7 @@
 /**
- * How spot machines come and go, in a model. Rates are of the order that public traces show: 0.3 to 0.8 losses per machine-hour for
- * GPUs in busy zones, half of the lost machines in events that take several (SkyPilot's and SkyNomad's traces).
+ * How spot machines come and go, in a model. Rates are of the order that public traces show: 0.3 to 0.8 losses per
+ * machine-hour for GPUs in busy zones, half of the lost machines in events that take several (SkyPilot's and SkyNomad's
+ * traces).
  */
 
 export interface Trace {

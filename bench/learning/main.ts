@@ -1,6 +1,6 @@
 /**
- * `npm run learning`: does petrel learn as TRL does? Recorded batches through both sides' losses, and learning curves of
- * both. The last line is `N passed, N failed`; the exit code is 1 when something failed.
+ * `npm run learning`: does petrel learn as TRL does? Recorded batches through both sides' losses, and learning curves
+ * of both. The last line is `N passed, N failed`; the exit code is 1 when something failed.
  */
 import { openStack } from '../../api/index.ts';
 import { errorToJson, PetrelError } from '../../core/errors.ts';

@@ -1,12 +1,12 @@
 /**
- * The policy loss of TRL's RLOOTrainer, as a loss of one's own (docs/change-a-loss.md): PPO's clip on the ratio of a whole
- * response. With ρ_s = exp(Σ_t log π − Σ_t log π_old):
+ * The policy loss of TRL's RLOOTrainer, as a loss of one's own (docs/change-a-loss.md): PPO's clip on the ratio of a
+ * whole response. With ρ_s = exp(Σ_t log π − Σ_t log π_old):
  *
  *   L = mean_s max(−A_s·ρ_s, −A_s·clip(ρ_s, 1 − low, 1 + high))
  *
- * A_s is the advantage at the first valid token of the response. It needs `loss_agg_mode: seq-mean-token-sum`. The built-in
- * losses have other ratios: `vanilla` one for each token, and `gspo` the mean of a response's log-ratios in place of
- * their sum. With one optimiser step for a batch all ratios are 1, and the gradient is that of `vanilla`.
+ * A_s is the advantage at the first valid token of the response. It needs `loss_agg_mode: seq-mean-token-sum`. The
+ * built-in losses have other ratios: `vanilla` one for each token, and `gspo` the mean of a response's log-ratios in
+ * place of their sum. With one optimiser step for a batch all ratios are 1, and the gradient is that of `vanilla`.
  */
 import type { OwnPolicyLoss } from '../../core/rl/own/types.ts';
 

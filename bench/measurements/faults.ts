@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { builtFile } from '../../infra/home.ts';
 import type { BenchSettings, Measurement, Session, Values } from '../measurement.ts';
 
-/** Their names in the recovery suite. */
+/** Names of the faults in the recovery suite. */
 export const faultNames = [
   'trainer',
   'rollout worker',

@@ -1,4 +1,6 @@
-/** The machine's own peak: the tokens per second that the products of a row would allow, and how fast memory is read. */
+/**
+ * The machine's own peak: the tokens per second that the products of a row would allow, and how fast memory is read.
+ */
 import { peakProductSeconds, readSeconds } from '../../native/index.ts';
 import type { BenchSettings, Measurement } from '../measurement.ts';
 import { decodingProducts, operationsOf, prefillProducts, trainingProducts } from '../matrix-products.ts';

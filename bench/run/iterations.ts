@@ -10,7 +10,7 @@ export const stages = ['rollout', 'reward', 'advantage', 'update'] as const;
 export type BenchStage = (typeof stages)[number];
 
 export interface IterationTimes {
-  /** From the previous commit to this one. */
+  /** Time from the previous commit to this one. */
   readonly wallMs: number;
   /** Engine and scorer time by stage. */
   readonly stageMs: Readonly<Record<BenchStage, number>>;

@@ -15,7 +15,7 @@ const lookMs = 500;
 const over: ReadonlySet<RunState | undefined> = new Set(['completed', 'failed', 'paused', 'stopped', 'cancelled']);
 
 /**
- * Without validations and checkpoints between iterations, so that each iteration is only rollout, reward, advantage and
+ * Overrides that switch off validations and checkpoints, so that each iteration is only rollout, reward, advantage and
  * update.
  */
 const plain = ['data.val_files=null', 'trainer.test_freq=-1', 'trainer.save_freq=-1'];

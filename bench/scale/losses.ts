@@ -6,7 +6,7 @@ import type { Traffic } from './traffic.ts';
 
 export interface Losses {
   readonly noticedSeconds: number;
-  /** Until its job was offered to others. */
+  /** Seconds until the lost worker's job was offered to others. */
   readonly offeredSeconds: number;
 }
 

@@ -1,6 +1,7 @@
 /**
- * `npm run bench:scale -- [--workers 10,50,200] [--runs 20] [--seconds 60] [--json]`: how the control plane bears many workers.
- * A real run is recorded; then workers that only wait play it, for as many runs as are asked for, on a real stack.
+ * `npm run bench:scale -- [--workers 10,50,200] [--runs 20] [--seconds 60] [--json]`: how the control plane bears many
+ * workers. A real run is recorded; then workers that only wait play it, for as many runs as are asked for, on a real
+ * stack.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,16 +31,16 @@ interface Row extends Losses {
   readonly workers: number;
   readonly runs: number;
   readonly jobsPerSecond: number;
-  /** From a free slot and a published job until a worker works on it, ms. */
+  /** Time from a free slot and a published job until a worker works on it, ms. */
   readonly freeSlotMs: { readonly median: number; readonly p95: number };
   /** Messages that reach a worker, per second. */
   readonly messagesPerWorker: number;
-  /** Of the workers, per second and worker. */
+  /** Presences of the workers, per second and worker. */
   readonly presencesPerWorker: number;
   readonly handedBackPerJob: number;
-  /** Of all clients, per second. */
+  /** Requests of all clients, per second. */
   readonly jetstreamRequests: number;
-  /** Of the control process. */
+  /** Memory of the control process. */
   readonly controlMb: number;
   /** Share of one core. */
   readonly controlCpu: number;

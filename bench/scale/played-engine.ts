@@ -1,4 +1,7 @@
-/** An engine that computes nothing: after a while it gives the outputs that a real run had, for any run of the same recipe. */
+/**
+ * An engine that computes nothing: after a while it gives the outputs that a real run had, for any run of the same
+ * recipe.
+ */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { keys } from '../../core/records/keys.ts';
 import type { Digest, RunId } from '../../core/ids.ts';

@@ -1,4 +1,6 @@
-/** A process that plays workers: the real worker with a connection of its own each, and an engine that computes nothing. */
+/**
+ * A process that plays workers: the real worker with a connection of its own each, and an engine that computes nothing.
+ */
 import { readFileSync } from 'node:fs';
 import { timings } from '../../core/wire/messages.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';

@@ -1,4 +1,4 @@
-/** Between the bench and its processes that play workers. Times are of the machine's clock, in ms. */
+/** Messages between the bench and its processes that play workers. Times are of the machine's clock, in ms. */
 import type { Role } from '../../core/roles.ts';
 
 /** The argument of a player, as JSON. */

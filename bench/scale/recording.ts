@@ -7,7 +7,7 @@ import { resultRecord } from '../../core/records/schema.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
 import { needRecord } from '../../infra/store/records.ts';
 
-/** By `jobName`. */
+/** Recorded jobs, by `jobName`. */
 export const recording = z.object({
   runId: z.string(),
   outputs: z.record(z.string(), z.record(z.string(), z.unknown())),

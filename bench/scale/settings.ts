@@ -11,7 +11,7 @@ export const recordedIterations = 16;
 export const slotsOfWorker = 8;
 
 export const example = 'examples/01-arithmetic-grpo';
-/** Without validations and checkpoints, so that every iteration asks for the same jobs. */
+/** Overrides that switch off validations and checkpoints, so that every iteration asks for the same jobs. */
 export const overrides: readonly string[] = [
   'data.val_files=null',
   'trainer.test_freq=-1',

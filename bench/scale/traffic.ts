@@ -18,7 +18,7 @@ const requests = '$JS.API.>';
 export class Traffic {
   /** All jobs that were sent, to a queue or to one worker, the newest last. */
   readonly jobs: JobMessage[] = [];
-  /** When a job was published first, by run and job id. */
+  /** Time of the first publication of a job, by run and job id. */
   readonly publishedAt = new Map<string, number>();
   /** The same for the newest time. */
   readonly publishedLast = new Map<string, number>();

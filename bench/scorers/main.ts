@@ -1,6 +1,6 @@
 /**
- * `npm run scorers`: what a scorer adds to an iteration. The same recipe runs with a scorer that takes no time, with one that
- * sleeps 0.8 times as long as the generation takes, and with one that computes. The last line has the figures.
+ * `npm run scorers`: what a scorer adds to an iteration. The same recipe runs with a scorer that takes no time, with
+ * one that sleeps 0.8 times as long as the generation takes, and with one that computes. The last line has the figures.
  */
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ import type { ScorerWork } from './recipe.ts';
 const patienceMs = 10 * 60 * 1000;
 /** Iterations at the start of a run that do not count: scorers are started, caches filled. */
 const warmUp = 1;
-/** Of the generation's time. */
+/** Sleep, as a share of the generation's time. */
 const sleepShare = 0.8;
 const computeShare = 0.4;
 const samples = prompts * samplesPerPrompt;

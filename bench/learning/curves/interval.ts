@@ -29,8 +29,8 @@ function squaredErrorOfMean(values: readonly number[]): number {
 }
 
 /**
- * The 0.975 quantile of Student's t, by the expansion around the normal one (Abramowitz and Stegun, 26.7.5): to 0.001 from
- * 7 degrees of freedom on.
+ * The 0.975 quantile of Student's t, by the expansion around the normal one (Abramowitz and Stegun, 26.7.5): to 0.001
+ * from 7 degrees of freedom on.
  */
 export function upperQuantile(degrees: number): number {
   const x = 1.959964;

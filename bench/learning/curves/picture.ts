@@ -1,4 +1,4 @@
-/** Both bundles of curves of every comparison in one picture, readable on a light and on a dark background. */
+/** Draws both bundles of curves of every comparison in one picture, readable on a light and on a dark background. */
 import { meanOf } from './interval.ts';
 import type { Bundle, CurveResult } from './judge.ts';
 import { ENTRIES } from './settings.ts';

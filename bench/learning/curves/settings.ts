@@ -13,8 +13,8 @@ export interface CurveEntry {
   /** Optimiser steps on the responses of an iteration. */
   readonly steps: number;
   /**
-   * How TRL cuts several mini-batches: it mixes all responses, or keeps the order, so that a mini-batch has whole groups
-   * as petrel's has.
+   * How TRL cuts several mini-batches: it mixes all responses, or keeps the order, so that a mini-batch has whole
+   * groups as petrel's has.
    */
   readonly miniBatches: 'mixed' | 'whole groups';
   /** petrel's own part of the recipe. */

@@ -2,7 +2,7 @@
 
 export interface RecordedBatch {
   readonly name: string;
-  /** Over the recipe of examples/01. */
+  /** Overrides over the recipe of examples/01. */
   readonly overrides: readonly string[];
 }
 

@@ -1,4 +1,4 @@
-/** Both sides of every comparison, and how far they are apart. */
+/** Compares both sides of every comparison. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -134,7 +134,7 @@ function compared({ recorded, comparison, ours }: Task, answer: Answer): Compare
   };
 }
 
-/** Of the absolute values. */
+/** Mean of the absolute values. */
 function meanAdvantage({ advantages_T, scoredOffsets_S1 }: BatchTensors, samples: readonly number[]): number {
   let [sum, tokens] = [0, 0];
   for (const b of samples) {

@@ -18,7 +18,7 @@ import type { Recorded } from './recorded.ts';
 
 export interface LossAndGradient {
   readonly loss: number;
-  /** By parameter, under its Hugging Face name. */
+  /** Gradients by parameter, under its Hugging Face name. */
   readonly gradients: ReadonlyMap<string, Float32Array>;
 }
 

@@ -29,7 +29,7 @@ export interface Recorded {
   readonly record: BatchRecord;
   readonly batch: BatchTensors;
   readonly actor: Model;
-  /** Of runs that have one. */
+  /** The critic of runs that have one. */
   readonly critic: Model | undefined;
   /** Samples of each micro-batch of the last optimiser step. */
   readonly micros: readonly Int32Array[];
@@ -53,7 +53,7 @@ export async function record(home: string, { name, overrides }: RecordedBatch, f
   return { name, record: stored.record, batch, actor, critic, micros: lastStep(batch), folder };
 }
 
-/** From the newest checkpoint, which is that of the last iteration. */
+/** The model from the newest checkpoint, which is that of the last iteration. */
 async function modelOf(log: RunLog, name: string, config: unknown, loss: LossSettings): Promise<Model> {
   const spec = name === 'critic' ? readValueSpec(config) : readDecoderSpec(config);
   const options = { compute: 'fp32', deterministic: false, threads: 2, trainable: true } as const;

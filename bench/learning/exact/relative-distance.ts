@@ -1,6 +1,9 @@
 /** How far two gradients are apart. */
 
-/** ‖ours − theirs‖ / ‖theirs‖ over all parameters. NaN when one side lacks a parameter of the other, or has another size of it. */
+/**
+ * ‖ours − theirs‖ / ‖theirs‖ over all parameters. NaN when one side lacks a parameter of the other, or has another size
+ * of it.
+ */
 export function relativeDistance(
   ours: ReadonlyMap<string, Float32Array>,
   theirs: ReadonlyMap<string, Float32Array>,
