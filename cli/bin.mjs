@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Starts the built command line. A checkout is set up by `npm run setup`; a package that npm installed sets itself up, in
-// PETREL_HOME, before its first command.
+// Starts the built command line. A checkout is set up by `npm run setup`; a package that npm installed sets itself up,
+// in PETREL_HOME, before its first command.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,19 +1,19 @@
 /**
- * The first program of a bought machine, which stands in its user data: fetches the program that joins (join-main.ts) from the
- * store by its digest, and writes it with the launch's token in front. In S3 it signs its one request itself (AWS Signature
- * Version 4), because the SDK does not fit into 16 KB.
+ * The first program of a bought machine, which stands in its user data: fetches the program that joins (join-main.ts)
+ * from the store by its digest, and writes it with the launch's token in front. In S3 it signs its one request itself
+ * (AWS Signature Version 4), because the SDK does not fit into 16 KB.
  */
 import { createHash, createHmac } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-/** As infra/fleet/boot-script.ts writes it. */
+/** The facts that infra/fleet/boot-script.ts writes. */
 interface Boot {
   readonly store: string;
   readonly key: string;
   readonly digest: string;
   readonly region: string;
-  /** Of an S3 server that is not AWS. */
+  /** Endpoint of an S3 server that is not AWS. */
   readonly endpoint?: string;
   readonly token: unknown;
 }
@@ -45,7 +45,7 @@ async function fetchProgram(): Promise<Uint8Array> {
   return new Uint8Array(await answer.arrayBuffer());
 }
 
-/** Those of the instance profile, unless the environment has some. */
+/** The credentials of the instance profile, unless the environment has some. */
 async function credentials(): Promise<Credentials> {
   const { AWS_ACCESS_KEY_ID: id, AWS_SECRET_ACCESS_KEY: secret, AWS_SESSION_TOKEN: session } = env;
   if (id !== undefined && secret !== undefined)

@@ -112,7 +112,7 @@ const RECIPE_COMMANDS: readonly CommandSpec[] = [
   },
 ];
 
-/** In the order of the help. */
+/** All commands, in the order of the help. */
 export const COMMANDS: readonly CommandSpec[] = [
   ...RUN_COMMANDS,
   ...SCHEDULE_COMMANDS,

@@ -14,7 +14,7 @@ export const EXIT = {
   unreachable: 6,
   noCapacity: 7,
   precheckFailed: 8,
-  /** From here on: of commands that wait for a run. */
+  /** This code and the ones below belong to commands that wait for a run. */
   runFailed: 100,
   stillRunning: 101,
   runNotFound: 102,

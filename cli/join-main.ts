@@ -1,6 +1,7 @@
 /**
- * Brings a machine that has Node and nothing else into a pool: `petrel fleet token --program FILE` writes this program, in one
- * file, with a token in front of it. It fetches the build of the stack from the store, verifies it, and runs its worker.
+ * Brings a machine that has Node and nothing else into a pool: `petrel fleet token --program FILE` writes this program,
+ * in one file, with a token in front of it. It fetches the build of the stack from the store, verifies it, and runs its
+ * worker.
  */
 import { joinFleet } from '../api/fleet/join.ts';
 import { homeOf } from '../api/home.ts';

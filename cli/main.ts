@@ -39,7 +39,10 @@ function typedHere(): (text: string) => string {
   return (text) => pasteable(text, command, names);
 }
 
-/** Logs and samples are not petrel's own text; the reference of recipe keys is a page of the docs, and an imported recipe a file. */
+/**
+ * Logs and samples are not petrel's own text; the reference of recipe keys is a page of the docs, and an imported
+ * recipe a file.
+ */
 const isQuoting = ([first = '', second = '', ...words]: readonly string[]): boolean =>
   ['logs', 'samples'].includes(first) ||
   (first === 'recipe' && second === 'reference') ||

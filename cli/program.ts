@@ -1,4 +1,4 @@
-/** From the table of commands to a commander program. */
+/** Builds a commander program from the table of commands. */
 import { Command, CommanderError, Option } from 'commander';
 import type { Argument } from 'commander';
 import { InvalidInputError } from '../core/errors.ts';

@@ -30,7 +30,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   return EXIT.ok;
 }
 
-/** With --json one line of JSON each: a stream has no end to close an array with. */
+/** Follows the log; with --json each entry is one line, because a stream has no end to close an array with. */
 async function follow(
   found: FoundRun,
   reader: LogReader,

@@ -1,4 +1,7 @@
-/** `petrel recipe import <file> [overrides...]`. The recipe goes to --out or stdout; the report goes to stdout or stderr. */
+/**
+ * `petrel recipe import <file> [overrides...]`. The recipe goes to --out or stdout; the report goes to stdout or
+ * stderr.
+ */
 import { resolve } from 'node:path';
 import { writeNewFile } from '../../api/new-file.ts';
 import { importRecipe } from '../../api/recipes/import/import-recipe.ts';

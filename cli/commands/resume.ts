@@ -1,6 +1,6 @@
 /**
- * `petrel resume <run> [key=value...] [--from k] [--accept] [--wait]`: continue a run that is paused, stopped or failed,
- * whose workflow is gone, or that another stack drives.
+ * `petrel resume <run> [key=value...] [--from k] [--accept] [--wait]`: continue a run that is paused, stopped or
+ * failed, whose workflow is gone, or that another stack drives.
  */
 import { findRun } from '../../api/runs/find.ts';
 import type { FoundRun } from '../../api/runs/find.ts';

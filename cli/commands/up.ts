@@ -17,7 +17,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   return undefined;
 }
 
-/** Without the secrets. */
+/** The facts of a stack without its secrets. */
 function publicPart({ temporal, nats, pools, children }: StackInfo): object {
   return { temporal: { address: temporal.address }, nats: { url: nats.url }, pools, children };
 }

@@ -9,9 +9,9 @@ export interface Point {
 }
 
 export interface PlotSize {
-  /** Of the terminal. */
+  /** Columns of the terminal. */
   readonly columns: number;
-  /** Of the curve, without title and axis. */
+  /** Rows of the curve, without title and axis. */
   readonly rows?: number;
 }
 
@@ -76,7 +76,7 @@ function spread(points: readonly Point[], columns: number): number[] {
   });
 }
 
-/** From 1 to `most`; a curve that is flat lies in the middle, what is not finite at 0. */
+/** Height from 1 to `most`; a flat curve lies in the middle, and a value that is not finite at 0. */
 function heightOf(value: number, { least, most }: Range, highest: number): number {
   if (!Number.isFinite(value)) return 0;
   if (most === least) return Math.ceil(highest / 2);

@@ -17,7 +17,7 @@ export function printable(text: string): string {
   });
 }
 
-/** As `printable`, but keeps petrel's own colours. A hostile text can fake a colour, and nothing else. */
+/** Does what `printable` does, but keeps petrel's own colours. A hostile text can fake a colour, and nothing else. */
 export function printableStyled(text: string): string {
   if (!text.includes('\u001b')) return printable(text);
   return text

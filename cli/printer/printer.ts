@@ -1,6 +1,6 @@
 /**
- * The one way from a command to the terminal: data to stdout, everything else to stderr. Whatever is printed is cleaned of
- * control characters here.
+ * The one way from a command to the terminal: data to stdout, everything else to stderr. Whatever is printed is cleaned
+ * of control characters here.
  */
 import { type ErrorJson, errorToJson } from '../../core/errors.ts';
 import { printable, printableJson, printableStyled } from './printable.ts';
@@ -31,14 +31,14 @@ export interface Printer {
   data(value: unknown, text: () => string): void;
   /** One item of a stream: a JSON line with --json, else the text. */
   item(value: unknown, text: () => string): void;
-  /** For people only. */
+  /** Prints a notice, for people only. */
   notice(text: string): void;
   error(error: unknown): void;
   /** Text styled for stdout. */
   style(style: Style, text: string): string;
   /**
-   * The live region on stderr: erases the `rows` rows of the screen that were drawn last and writes `text`. Returns the rows
-   * that it takes; a line that is too long takes several.
+   * The live region on stderr: erases the `rows` rows of the screen that were drawn last and writes `text`. Returns the
+   * rows that it takes; a line that is too long takes several.
    */
   live(rows: number, text: string): number;
 }
@@ -78,7 +78,7 @@ function eraseLines(rows: number): string {
   return rows === 0 ? '' : `\u001b[${rows}A\r\u001b[J`;
 }
 
-/** Of text that ends with a line break, or is empty. */
+/** Rows on the screen of a text that ends with a line break, or is empty. */
 const rowsOf = (text: string, columns: number): number =>
   text
     .split('\n')

@@ -46,9 +46,9 @@ function timePart({ state, remainingS, stuck }: RunProgress): string | undefined
 }
 
 /**
- * The live region of a terminal: how far it is, what the newest iteration gave, who works, what is being done, what speaks against it. The
- * time left stands in the first line, so that a narrow terminal shows it. Only a line with a command may be longer than
- * `columns`: a command that is cut cannot be typed.
+ * The live region of a terminal: how far it is, what the newest iteration gave, who works, what is being done, what
+ * speaks against it. The time left stands in the first line, so that a narrow terminal shows it. Only a line with a
+ * command may be longer than `columns`: a command that is cut cannot be typed.
  */
 export function liveRegion(frame: RunProgress, columns: number): string[] {
   const bar = progressBar(frame.iteration / frame.iterations, barWidth);
@@ -70,7 +70,7 @@ function warningLines({ runId, warnings = [] }: RunProgress, columns: number): s
   return lines.length === 0 ? [] : [...lines, `what to do: petrel status ${runId}`];
 }
 
-/** In two lines where one is too narrow. */
+/** What the run does, in two lines when the terminal is too narrow for one. */
 function doingLines(frame: RunProgress, columns: number): string[] {
   const line = `${doingText(frame)} · ${interruptHint}`;
   return displayWidth(line) <= columns ? [line] : [doingText(frame), interruptHint];

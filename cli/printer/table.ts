@@ -23,7 +23,10 @@ const LEAST = 8;
 /** Tables are made to fit a terminal; a file gets them whole. */
 export const widthFor = ({ isTty, columns }: Terminal): number | undefined => (isTty ? columns : undefined);
 
-/** `width`: of the terminal. Missing values are "-". No trailing blanks; does not wrap as long as columns may shrink or be left out. */
+/**
+ * `width`: of the terminal. Missing values are "-". No trailing blanks; does not wrap as long as columns may shrink or
+ * be left out.
+ */
 export function renderTable<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
@@ -60,8 +63,8 @@ export function renderTable<Row>(
 }
 
 /**
- * Two columns, names on the left: for one thing's details. A value may have several lines; `terminal`: longer ones are wrapped.
- * `indent`: of the whole.
+ * Two columns, names on the left: for one thing's details. A value may have several lines; `terminal`: longer ones are
+ * wrapped. `indent`: of the whole.
  */
 export function renderFields(
   fields: readonly (readonly [name: string, value: string | number | undefined])[],

@@ -9,8 +9,8 @@ export function wrapText(text: string, columns: number, indent = ''): string {
 }
 
 /**
- * As `wrapText`, for petrel's own text. A command stays whole: a terminal breaks a long one by itself, and that break is not
- * copied. `typed`: what a command looks like when it is printed.
+ * Does what `wrapText` does, for petrel's own text. A command stays whole: a terminal breaks a long one by itself, and
+ * that break is not copied. `typed`: what a command looks like when it is printed.
  */
 export function wrapOwnText(text: string, columns: number, typed: (text: string) => string): string {
   return wrap(text, columns, '', (line) => ownPieces(line), typed);
@@ -23,7 +23,10 @@ function ownPieces(line: string): readonly string[] {
   return [indentation + first, ...others];
 }
 
-/** As `wrapOwnText`, for lines that are too long for a terminal. Coloured ones stay, and those with columns: they were made to fit. */
+/**
+ * Does what `wrapOwnText` does, for lines that are too long for a terminal. Coloured ones stay, and those with columns:
+ * they were made to fit.
+ */
 export function wrapLongLines(text: string, { isTty, columns, typed }: Terminal): string {
   if (!isTty) return text;
   const isLong = (line: string) => !/\u001b|\S {2,}/.test(line) && displayWidth(typed(line)) > columns;

@@ -14,7 +14,10 @@ import type { Printer } from '../printer/printer.ts';
 import { sayOutcome } from './outcome.ts';
 import { resumeCommand } from './words.ts';
 
-/** For `petrel run`. `stay`: until the run ends or pauses, and leave with a code that tells which. */
+/**
+ * Shows a run for `petrel run`. With `stay` it waits until the run ends or pauses, and leaves with a code that tells
+ * which.
+ */
 export async function attach(log: RunLog, context: CommandContext, stay: boolean): Promise<ExitCode> {
   const paused = new AbortController();
   const { interrupted } = await untilInterrupted((signal) =>
@@ -34,8 +37,8 @@ export async function attach(log: RunLog, context: CommandContext, stay: boolean
 }
 
 /**
- * For a run that was resumed or forked: its status entries up to `after` are old news. A stack that is down is brought up.
- * Resolves with the state that it came to; undefined when the user left.
+ * Shows a run that was resumed or forked: its status entries up to `after` are old news. A stack that is down is
+ * brought up. Resolves with the state that the run came to; undefined when the user left.
  */
 export async function attachAfter(
   found: FoundRun,

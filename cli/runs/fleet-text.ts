@@ -36,7 +36,7 @@ export function instanceTexts({ instances, asked }: ShownFleet, printer: Printer
   return [...(instances.length > 0 ? [table] : []), ...(open.length > 0 ? [open.join('\n')] : [])];
 }
 
-/** Of a machine. */
+/** The rate of a machine as text. */
 export const rateText = ({
   tokensPerSecond: rate,
 }: {

@@ -10,7 +10,7 @@ const everyMs = 500;
 export interface Shown {
   readonly value: unknown;
   readonly text: string;
-  /** Nothing will change any more. */
+  /** True when nothing will change any more. */
   readonly ended: boolean;
 }
 
@@ -38,7 +38,7 @@ export async function keepShowing(look: () => Promise<Shown>, printer: Printer):
   }
 }
 
-/** As many lines as the screen has room for: what has left it at the top cannot be erased. */
+/** Cuts the text to the lines of the screen, because what has left it at the top cannot be erased. */
 export function onScreen(text: string, terminal: Terminal): string {
   const { columns, rows, typed } = terminal;
   const lines = wrapLongLines(text, terminal).split('\n');

@@ -41,7 +41,7 @@ export function onlyNames({ iteration, term, metrics, timings }: MetricRow, name
 }
 
 export interface MetricTableOptions {
-  /** Of the terminal; none: as wide as it gets. */
+  /** Width of the terminal; undefined: as wide as the table gets. */
   readonly width: number | undefined;
   /** Columns that do not fit are left out, the last first; false: they come in a further table below. */
   readonly dropColumns: boolean;
@@ -130,7 +130,10 @@ export class RowPrinter {
   readonly #printer: Printer;
   #names: readonly string[] | undefined;
 
-  /** `words`: names and patterns; none means the usual ones. `before`: rows that are there already, to know what a run reports. */
+  /**
+   * `words`: names and patterns; none means the usual ones. `before`: rows that are there already, to know what a run
+   * reports.
+   */
   constructor(words: readonly string[], before: readonly MetricRow[], printer: Printer) {
     this.#words = words;
     this.#before = before;

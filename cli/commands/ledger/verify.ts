@@ -19,7 +19,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   return verdict.ok ? EXIT.ok : EXIT.internal;
 }
 
-/** As any command finds it; but a run whose first record is damaged is there too. */
+/** Finds the ledger as any command finds its run, and also a run whose first record is damaged. */
 async function findLedger(
   name: string,
   context: CommandContext,
