@@ -29,7 +29,7 @@ function write(value: unknown, at: string): string {
   }
 }
 
-/** With the u flag a pair is one code point, so only halves match. */
+/** A lone half of a surrogate pair: with the u flag a pair is one code point, so only halves match. */
 const LONE_SURROGATE = /[\uD800-\uDFFF]/u;
 
 function writeString(value: string, at: string): string {

@@ -63,7 +63,7 @@ export interface GqaSpec {
   readonly heads: number;
   /** Divides `heads`: that many query heads share a key head. */
   readonly kvHeads: number;
-  /** Even. */
+  /** Width of a head, an even number. */
   readonly headDim: number;
   /** Scores are q·k·scale. */
   readonly scale: number;
@@ -95,8 +95,9 @@ export interface GluSpec {
 export type Activation = 'silu' | 'geluTanh';
 
 /**
- * What the last hidden state becomes. tokens: logits of the next token (softcap c > 0: c·tanh(logit / c)); a tied head's
- * projection is the embedding's table. values: a number per position. scores: numbers per sequence, read at its last token.
+ * What the last hidden state becomes. tokens: logits of the next token (softcap c > 0: c·tanh(logit / c)); a tied
+ * head's projection is the embedding's table. values: a number per position. scores: numbers per sequence, read at its
+ * last token.
  */
 export type HeadSpec =
   | { readonly kind: 'tokens'; readonly projection: LinearSpec; readonly softcap: number }

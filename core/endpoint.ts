@@ -21,7 +21,7 @@ export interface EndpointSettings {
   readonly tokensPerRequest: number;
   /** Tries after the first one. */
   readonly retries: number;
-  /** Of one request. */
+  /** Time limit of one request. */
   readonly timeoutMs: number;
   /** What the scorer `judge` asks. */
   readonly question?: EndpointQuestion;
@@ -31,7 +31,7 @@ export interface EndpointSettings {
 
 export interface EndpointQuestion {
   readonly system?: string;
-  /** With {prompt}, {response} and {ground_truth}. */
+  /** Text with {prompt}, {response} and {ground_truth}. */
   readonly template: string;
   /** Fields of the request beside `model` and `messages`. */
   readonly sampling: Readonly<Record<string, unknown>>;
@@ -42,11 +42,11 @@ export interface EndpointQuestion {
 /** Built-in scorers that ask the endpoint themselves. */
 export const ENDPOINT_SCORERS: readonly string[] = ['judge', 'remote'];
 
-/** Where chat models answer: `url` is the base address, as clients of OpenAI's interface take it. */
+/** The URL at which chat models answer: `url` is the base address, as clients of OpenAI's interface take it. */
 export const chatUrl = (url: string): string => `${baseUrl(url)}/chat/completions`;
 
-/** Without a final slash, and without the path of one call. */
+/** The URL without a final slash, and without the path of one call. */
 export const baseUrl = (url: string): string => url.replace(/\/+$/, '').replace(/\/chat\/completions$/, '');
 
-/** For texts: without what follows `?`, which may hold a key. */
+/** The URL for texts, without what follows `?`, which may hold a key. */
 export const shownUrl = (url: string): string => url.replace(/[?#].*$/, '');

@@ -6,7 +6,7 @@
 export interface ErrorDetail {
   /** What to try next: one sentence or one command. */
   readonly hint?: string;
-  /** Where: `recipe.yaml:3:7`, a row, a store key, a worker. */
+  /** The place of the error: `recipe.yaml:3:7`, a row, a store key, a worker. */
   readonly where?: string;
   readonly cause?: unknown;
 }
@@ -47,7 +47,9 @@ export class PauseError extends PetrelError {
   readonly kind = 'pause';
 }
 
-/** Not a failure: this process was asked to leave. Another process runs the work, at no cost of the retry budget. */
+/**
+ * This process was asked to leave, which is no failure. Another process runs the work, at no cost of the retry budget.
+ */
 export class PreemptedError extends PetrelError {
   readonly kind = 'preempted';
 }

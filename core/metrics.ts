@@ -1,10 +1,10 @@
 /**
- * Every metric that a run reports, and no other, in one closed table: unit, which way is better, and whether two runs that
- * should be equal must agree on it. verl's names where verl has the metric. tests/integration/metrics.test.ts compares the
- * table with what real runs report, both ways.
+ * Every metric that a run reports, and no other, in one closed table: unit, which way is better, and whether two runs
+ * that should be equal must agree on it. verl's names where verl has the metric. tests/integration/metrics.test.ts
+ * compares the table with what real runs report, both ways.
  *
- * `{…}` in a name stands for one or more characters without a slash: `critic/score/{stat}`. Only `{source}`, a data source,
- * may contain slashes. docs/metrics.md shows the table.
+ * `{…}` in a name stands for one or more characters without a slash: `critic/score/{stat}`. Only `{source}`, a data
+ * source, may contain slashes. docs/metrics.md shows the table.
  */
 
 export interface MetricInfo {
@@ -393,8 +393,8 @@ const OPERATIONAL: readonly Row[] = [
 ];
 
 /**
- * Names that stand in records, and what shows the same under verl's name. They are read, and not listed beside it; without
- * `now` they are listed.
+ * Names that stand in records, and what shows the same under verl's name. They are read, and not listed beside it;
+ * without `now` they are listed.
  */
 const FORMER: readonly { readonly name: string; readonly now?: string; readonly info: MetricInfo }[] = [
   formerly('timing_s/rollout', 'timing_s/gen', 's', 'Seconds of the rollout jobs, added up.'),

@@ -1,6 +1,6 @@
 /**
- * What the last iterations of a run say against it: it learns nothing, its responses are cut, its reward collapsed, its gradient
- * or its distance to the reference policy explodes. Pure: metrics in, warnings out.
+ * What the last iterations of a run say against it: it learns nothing, its responses are cut, its reward collapsed, its
+ * gradient or its distance to the reference policy explodes. Pure: metrics in, warnings out.
  */
 import { showNumber } from './quantities.ts';
 
@@ -14,7 +14,7 @@ export interface RunWarning {
   readonly code: 'NoLearningSignal' | 'ResponsesCut' | 'RewardCollapsed' | 'GradientExploding' | 'FarFromReference';
   /** What was seen. */
   readonly seen: string;
-  /** In which iterations: the first and the last. */
+  /** The first and the last iteration of the warning. */
   readonly iterations: readonly [first: number, last: number];
   /** What to do; RUN stands for the run's id. */
   readonly advice: string;
@@ -23,9 +23,9 @@ export interface RunWarning {
 /** Iterations that the warnings look back on. */
 export const warningWindow = 24;
 
-/** So many iterations in a row make a warning; fewer may be chance. */
+/** This many iterations in a row make a warning; fewer may be chance. */
 const inARow = 3;
-/** Above this share of cut responses most answers never end. */
+/** Above this share of cut responses, most answers never end. */
 const cutShare = 0.5;
 /** Nats per token: a policy so far away has little in common with its reference. */
 const farKl = 5;
@@ -34,7 +34,7 @@ const explodingTimes = 100;
 
 type Rule = (rows: readonly WarnedIteration[]) => RunWarning | undefined;
 
-/** Of iterations in ascending order; only the newest `warningWindow` count. */
+/** Warnings of iterations in ascending order; only the newest `warningWindow` count. */
 export function warningsOf(iterations: readonly WarnedIteration[]): RunWarning[] {
   const rows = iterations.slice(-warningWindow);
   return rules.map((rule) => rule(rows)).filter((warning) => warning !== undefined);

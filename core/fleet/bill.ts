@@ -1,4 +1,4 @@
-/** From what is known of instances and of their jobs to what `cost.ts` divides: spans that do not overlap. */
+/** Turns what is known of instances and of their jobs into what `cost.ts` divides: spans that do not overlap. */
 import type { BilledInstance, Span } from './cost.ts';
 import type { UsageRecord } from './records.ts';
 
@@ -11,7 +11,7 @@ export interface InstanceHistory {
   readonly launchedAt: number;
   /** The name that its jobs know. */
   readonly instance?: string;
-  /** When it took jobs for the first time. */
+  /** Time at which it took jobs for the first time. */
   readonly readyAt?: number;
   readonly endedAt?: number;
 }
@@ -46,7 +46,10 @@ export function billOfFleet(histories: readonly InstanceHistory[], used: readonl
   return { instances, spans };
 }
 
-/** Spans of one machine from `from` to `to`: of jobs side by side the first one counts, and a gap between two jobs of a run is waiting. */
+/**
+ * Spans of one machine from `from` to `to`: of jobs side by side the first one counts, and a gap between two jobs of a
+ * run is waiting.
+ */
 function inTurn(instance: string, jobs: readonly Used[], from: number, to: number): Span[] {
   const spans: Span[] = [];
   let at = from;

@@ -1,10 +1,10 @@
 /**
- * The least that a control machine must be allowed to buy workers on EC2, as a policy of AWS for its identity: it starts instances with
- * its stack's tag, ends only those, and hands on one role.
+ * The least that a control machine must be allowed to buy workers on EC2, as a policy of AWS for its identity: it
+ * starts instances with its stack's tag, ends only those, and hands on one role.
  */
 import type { PolicyDocument, Statement } from './store-policy.ts';
 
-/** By this tag a stack finds its instances, and may end them. */
+/** The tag by which a stack finds its instances, and may end them. */
 export const stackTag = 'petrel:stack';
 
 export interface ControllerPlace {

@@ -1,6 +1,6 @@
 /**
- * What a fleet has cost, and for what. An instance is billed from its launch to its end; its time is divided among what it did. All
- * sums are in whole micro-dollars, so the parts of a bill are exactly the bill.
+ * What a fleet has cost, and for what. An instance is billed from its launch to its end; its time is divided among what
+ * it did. All sums are in whole micro-dollars, so the parts of a bill are exactly the bill.
  */
 
 /** What a machine did for a stretch of time. `idle`: for nobody. */
@@ -80,8 +80,8 @@ function checkSpans({ id, launchedAt, endedAt }: BilledInstance, spans: readonly
 }
 
 /**
- * A whole number in parts by weights ≥ 0, each within one of its exact share, that add up to it (largest remainder). Without any
- * weight the last part gets all.
+ * A whole number in parts by weights ≥ 0, each within one of its exact share, that add up to it (largest remainder).
+ * Without any weight the last part gets all.
  */
 export function divide(whole: number, weights: readonly number[]): number[] {
   const total = weights.reduce((all, one) => all + one, 0);

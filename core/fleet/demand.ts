@@ -4,7 +4,7 @@ import type { Demand } from './types.ts';
 /** A run that is to go on, as its records and its recipe show it. */
 export interface ObservedRun {
   readonly run: string;
-  /** Its newest iteration, and how many are left. */
+  /** The run's newest iteration, and the number of those that are left. */
   readonly position: number;
   readonly left: number;
   /** Newest iteration, in wall seconds; absent before the first one has ended. */
@@ -13,7 +13,7 @@ export interface ObservedRun {
   readonly budgetUsd: number | null;
   readonly deadline: string | null;
   readonly priority: number;
-  /** Since it started, of all instances. */
+  /** Cost since the run started, of all instances. */
   readonly spentUsd: number;
 }
 
@@ -21,14 +21,14 @@ export interface FleetNow {
   readonly pool: string;
   /** Rollout workers, bought or not, that were there when the newest iteration ended. */
   readonly workers: number;
-  /** Those that are there now without being bought. */
+  /** Workers that exist now without being bought. */
   readonly ownWorkers: number;
   readonly waitingUsdPerHour: number;
   /** ms. */
   readonly now: number;
 }
 
-/** Before it is measured, one worker pays and a second one does not. */
+/** The guess before a measurement: one worker pays and a second one does not. */
 const unmeasured = { rolloutSeconds: 1, otherSeconds: 1_000, isGuess: true };
 
 /** undefined for a run that needs nothing more. */

@@ -1,6 +1,6 @@
 /**
- * How many instances a fleet should have, and where. A pure function of what was measured: it has no memory, so whoever loses its
- * answer asks again. Every change says why.
+ * How many instances a fleet should have, and where. A pure function of what was measured: it has no memory, so whoever
+ * loses its answer asks again. Every change says why.
  *
  * 1. `worth.ts`: workers are added while the next one pays, up to what a deadline needs.
  * 2. A fleet that is nearly of that size is left as it is, so a plan does not flap.
@@ -93,7 +93,10 @@ function wanted(pool: Pool, demands: readonly Demand[], { instances, idleFor }: 
   return { count, because: reason(pool, given, count, now, due, price) };
 }
 
-/** A fleet is left as it is while its last worker's worth is within this factor of its price. A machine that boots for long must pay more clearly. */
+/**
+ * A fleet is left as it is while its last worker's worth is within this factor of its price. A machine that boots for
+ * long must pay more clearly.
+ */
 const bandOf = ({ bootSeconds }: Pool): number => Math.min(2, 1.1 + bootSeconds / 1_000);
 
 /** Workers without which a deadline is missed. */
@@ -127,8 +130,8 @@ function reason(pool: Pool, given: readonly Share[], count: number, now: number,
 }
 
 /**
- * Moves and cuts until nothing changes, because a dear instance that is cut may leave the money for a cheaper one: otherwise the
- * next plan would buy that one. Returns what it could not do.
+ * Moves and cuts until nothing changes, because a dear instance that is cut may leave the money for a cheaper one:
+ * otherwise the next plan would buy that one. Returns what it could not do.
  */
 function settle(pools: readonly PoolPlan[], input: PlanInput): string[] {
   for (let round = 1; ; round++) {
@@ -163,7 +166,10 @@ function take(counts: Counts, place: Parameters<Counts['get']>[0] | undefined): 
   counts.set(place, (counts.get(place) ?? 0) - 1);
 }
 
-/** Gives back the dearest until the price is allowed, also below lower bounds: money is the harder limit. Returns a note on it. */
+/**
+ * Gives back the dearest until the price is allowed, also below lower bounds: money is the harder limit. Returns a note
+ * on it.
+ */
 function cutToPrice(pools: readonly PoolPlan[], most: number | undefined): string[] {
   if (most === undefined) return [];
   const priceOf = (counts: Counts) => [...counts].reduce((all, [place, count]) => all + place.usdPerHour * count, 0);

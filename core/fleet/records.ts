@@ -1,6 +1,6 @@
 /**
- * What the store knows of a fleet: what people want, what was decided to be bought, and what became of each instance. Keys are in
- * core/records/keys.ts. All are created once and never change.
+ * What the store knows of a fleet: what people want, what was decided to be bought, and what became of each instance.
+ * Keys are in core/records/keys.ts. All are created once and never change.
  */
 import { z } from 'zod';
 import { recordFormat } from '../records/schema.ts';
@@ -22,7 +22,7 @@ export const fleetRecord = z.object({
   n: z.int().positive(),
   at: z.string(),
   spec: fleetSpec,
-  /** By pool: a number of instances instead of the planner's. */
+  /** A number of instances instead of the planner's, by pool. */
   scale: z.record(poolName, count),
   /** Instances that are to be given back when their jobs have ended. */
   drained: z.array(z.string()),
@@ -39,7 +39,7 @@ export const launchRecord = z.object({
   count: z.int().positive(),
   /** The planner's sentence. */
   because: z.string(),
-  /** Of the call: the same one never buys twice. */
+  /** Token of the call: a second call with the same token buys nothing. */
   token: z.string().max(64),
   /** The word with which a machine of this launch shows that it is one. */
   nonce: z.string(),
@@ -79,7 +79,7 @@ export const joinedRecord = z.object({
   at: z.string(),
   /** Public key. */
   key: z.string(),
-  /** As NATS and the jobs name the machine. */
+  /** The machine's name in NATS and in the jobs. */
   instance: z.string(),
 });
 export type JoinedRecord = z.infer<typeof joinedRecord>;

@@ -1,6 +1,6 @@
 /**
- * `fleet.yaml`: the pools of a stack, the places where their instances can be bought, and what all of them may cost. A recipe only
- * narrows this (core/recipe/fleet.ts).
+ * `fleet.yaml`: the pools of a stack, the places where their instances can be bought, and what all of them may cost. A
+ * recipe only narrows this (core/recipe/fleet.ts).
  */
 import { z } from 'zod';
 import { InvalidInputError } from '../errors.ts';
@@ -8,11 +8,11 @@ import { durationMs } from '../schedules/duration.ts';
 import { joiningRoles, poolName } from '../wire/join.ts';
 import type { Place, Pool } from './types.ts';
 
-/** As people write it: `90s`, `10m`, `12h`. */
+/** A duration as people write it: `90s`, `10m`, `12h`. */
 const duration = z
   .string()
   .refine((text) => durationMs(text) !== undefined, 'expected a duration such as 90s, 10m or 12h');
-/** Of a duration in a spec. */
+/** Seconds of a duration in a spec. */
 export const secondsOf = (text: string): number => (durationMs(text) ?? 0) / 1_000;
 
 const usd = z.number().positive().max(1e6);
@@ -30,7 +30,7 @@ const ec2 = z.strictObject({
   security_groups: z.array(word).min(1),
   instance_profile: word.optional(),
   disk_gib: z.int().positive().max(16_384).optional(),
-  /** By type. Spot prices are asked for; EC2 has no question for these. */
+  /** Prices by type. Spot prices are asked for; EC2 has no question for these. */
   on_demand_usd_per_hour: z.record(word, usd).default({}),
 });
 
@@ -46,19 +46,19 @@ const bought = z.strictObject({
     .array(z.enum(['spot', 'on_demand']))
     .min(1)
     .default(['spot']),
-  /** So many instances are on demand, as far as there are so many. */
+  /** The first so many instances are on demand; 0: none has to be. */
   on_demand_floor: count.default(0),
   /** A pool that no run has needed for so long goes down to `min`. */
   idle: duration.default('5m'),
-  /** From the launch to the first job, until it is measured. */
+  /** Time from the launch to the first job, until it is measured. */
   boot: duration.default('90s'),
   /** An instance that has not joined after so long is given back. */
   join_within: duration.default('10m'),
   /** An instance that cannot reach the stack for so long ends itself: nobody may be left who would end it. */
   lonely: duration.default('10m'),
   /**
-   * Scorers of the user's own run in a sandbox only, because they could get the instance's credentials from its metadata service;
-   * `open`: also without one.
+   * Scorers of the user's own run in a sandbox only, because they could get the instance's credentials from its
+   * metadata service; `open`: also without one.
    */
   own_scorers: z.enum(['sandboxed', 'open']).default('sandboxed'),
   /** An instance ends itself after so long. */
@@ -66,7 +66,9 @@ const bought = z.strictObject({
   ec2,
 });
 
-/** Machines that somebody else starts: a laboratory, Slurm, Kubernetes. They are seen and counted, and never launched. */
+/**
+ * Machines that somebody else starts: a laboratory, Slurm, Kubernetes. They are seen and counted, and never launched.
+ */
 const joined = z.strictObject({
   provider: z.literal('join'),
   roles: z
@@ -78,7 +80,9 @@ const joined = z.strictObject({
 export const fleetSpec = z.strictObject({
   max_usd_per_hour: usd.optional(),
   max_instances: count.default(100),
-  /** What an hour is worth in which runs wait for workers: the price of trainers, of the control machine, and of people. */
+  /**
+   * What an hour is worth in which runs wait for workers: the price of trainers, of the control machine, and of people.
+   */
   waiting_usd_per_hour: usd.default(1),
   pools: z.record(poolName, z.discriminatedUnion('provider', [bought, joined])),
 });
@@ -143,7 +147,9 @@ export type SpotPrices = ReadonlyMap<string, number>;
 
 export const spotKey = ({ type, zone }: Pick<Place, 'type' | 'zone'>): string => `${type} ${zone}`;
 
-/** Where instances of the pool can be bought at present: a spot place without a price is not offered there. */
+/**
+ * The places where instances of the pool can be bought at present; a spot place without a price is not offered there.
+ */
 export function placesOf(
   { markets, ec2: { types, subnets, on_demand_usd_per_hour } }: BoughtPool,
   spot: SpotPrices,

@@ -1,4 +1,4 @@
-/** Where the instances of a pool are: over zones, so that one zone's losses are not all, and at the lowest price. */
+/** Spreads the instances of a pool over zones, so that a loss of one zone is not a loss of all, at the lowest price. */
 import type { Instance, Place, Pool, Refusal } from './types.ts';
 
 /** A place that had no capacity is left alone for so long. */

@@ -1,6 +1,7 @@
 /**
- * What the workers of a machine that has joined may do in an S3 store, as a policy of AWS. They read what jobs name, and create results
- * and blobs. They never decide, delete, or see the key that proves claims (infra/store/claim-key.ts).
+ * What the workers of a machine that has joined may do in an S3 store, as a policy of AWS. They read what jobs name,
+ * and create results and blobs. They never decide, delete, or see the key that proves claims
+ * (infra/store/claim-key.ts).
  */
 
 export interface Statement {
@@ -22,7 +23,10 @@ export interface PolicyPlace {
   readonly bucket: string;
   /** Empty, or ends in "/". */
   readonly prefix: string;
-  /** Who the policy of a bucket is about: an ARN, or the access key of a server that has no ARNs. Absent: the policy is attached to an identity. */
+  /**
+   * Principal of the policy of a bucket: an ARN, or the access key of a server that has no ARNs. Absent: the policy is
+   * attached to an identity.
+   */
   readonly principal?: string | undefined;
 }
 
@@ -40,8 +44,8 @@ const decisions = [
 const claims = ['claims/*', 'fleet/*', 'stacks/*'];
 
 /**
- * S3 says "forbidden" instead of "missing" to who may not list, so workers may list the bucket: they see the names of its objects.
- * The denials hold also where another policy allows more.
+ * S3 says "forbidden" instead of "missing" to who may not list, so workers may list the bucket: they see the names of
+ * its objects. The denials hold also where another policy allows more.
  */
 export function storePolicy({ bucket, prefix, principal }: PolicyPlace): PolicyDocument {
   const objects = (keys: readonly string[]) => keys.map((key) => `arn:aws:s3:::${bucket}/${prefix}${key}`);

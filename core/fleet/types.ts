@@ -2,7 +2,7 @@
 
 export type Market = 'spot' | 'onDemand';
 
-/** Where an instance can be bought. */
+/** A place where an instance can be bought. */
 export interface Place {
   readonly zone: string;
   readonly type: string;
@@ -15,10 +15,10 @@ export interface Pool {
   readonly name: string;
   readonly min: number;
   readonly max: number;
-  /** At least so many of its instances are on demand, as far as it has so many. */
+  /** The first `onDemandFloor` instances of the pool are on demand. */
   readonly onDemandFloor: number;
   readonly places: readonly Place[];
-  /** From the launch to the first job. */
+  /** Seconds from the launch to the first job. */
   readonly bootSeconds: number;
   /** A pool without demand for so long goes down to `min`. */
   readonly idleSeconds: number;
@@ -45,7 +45,7 @@ export interface Demand {
   readonly otherSeconds: number;
   /** Price of what waits for the workers: the trainer, and what the user says an hour of waiting is worth. */
   readonly waitingUsdPerHour: number;
-  /** Its part of the workers, against other runs of the pool. */
+  /** The run's part of the workers, against other runs of the pool. */
   readonly priority: number;
   /** What is left of `fleet.budget_usd`. */
   readonly budgetUsd?: number;
@@ -66,13 +66,13 @@ export interface PlanInput {
   readonly instances: readonly Instance[];
   readonly demands: readonly Demand[];
   readonly refusals: readonly Refusal[];
-  /** For all pools together; absent: no limit. */
+  /** Limit for all pools together; absent: no limit. */
   readonly maxUsdPerHour?: number;
-  /** By pool: since when no job waited or was held. Absent: there is demand. */
+  /** Time since when no job waited or was held, by pool. Absent: there is demand. */
   readonly idleFor?: Readonly<Record<string, number>>;
 }
 
-/** So many instances are to be at a place. Only changes are decisions. */
+/** The plan wants `to` instances at this place. Only changes are decisions. */
 export interface Decision {
   readonly pool: string;
   readonly place: Place;
@@ -101,7 +101,7 @@ export interface Plan {
 export interface NotedPlan extends Plan {
   /** ISO time. */
   readonly at: string;
-  /** Of spot instances. */
+  /** Prices of spot instances. */
   readonly prices: readonly Pick<Place, 'type' | 'zone' | 'usdPerHour'>[];
   /** Pools that stand still until a person has changed their settings. */
   readonly stopped: readonly { readonly pool: string; readonly because: string }[];

@@ -1,7 +1,8 @@
 /**
- * From what workers announce to what became of them: a state machine without I/O and clock. Each process joins once, gets at most one
- * notice, and is lost at most once. A worker that joins takes the place of one with the same roles that was lost or told to leave in the
- * last ten minutes: of the one at its own place where there is one, else of the first.
+ * A state machine, without I/O and clock, that tells what became of workers from what they announce. Each process joins
+ * once, gets at most one notice, and is lost at most once. A worker that joins takes the place of one with the same
+ * roles that was lost or told to leave in the last ten minutes: the one at its own place if there is one, else the
+ * first.
  */
 import type { Presence } from '../wire/messages.ts';
 import type { WorkerEvent } from '../wire/worker-event.ts';
@@ -30,7 +31,7 @@ interface Vacancy {
 
 export class WorkerEvents {
   readonly #tell: (event: WorkerEvent) => void;
-  /** By place. */
+  /** Workers that are known, by place. */
   readonly #known = new Map<string, Known>();
   #vacant: Vacancy[] = [];
 
@@ -82,7 +83,7 @@ export class WorkerEvents {
     for (const [place, known] of this.#known) this.#known.set(place, { ...known, heard: now });
   }
 
-  /** Those that were silent since `then` are gone: for servers that do not tell whose connection has closed. */
+  /** Workers that were silent since `then` are gone; for servers that do not tell whose connection has closed. */
   expire(then: number, now: number): void {
     for (const [place, known] of this.#known) {
       if (known.heard >= then) continue;

@@ -1,10 +1,11 @@
 /**
- * What one more worker is worth. With n workers an iteration takes W/n + U seconds: its rollouts, divided, and the rest, during which
- * they wait. Legend: W `rolloutSeconds`, U `otherSeconds`, p price of a worker, F price of everything that waits for them, per hour. A run
- * that has workers of its own, which are not bought, has these besides: `own`.
+ * What one more worker is worth. With n workers an iteration takes W/n + U seconds: its rollouts, divided, and the
+ * rest, during which they wait. Legend: W `rolloutSeconds`, U `otherSeconds`, p price of a worker, F price of
+ * everything that waits for them, per hour. A run that has workers of its own, which are not bought, has these besides:
+ * `own`.
  *
- * One more worker saves W/n − W/(n+1) seconds of F and of the n workers, and costs its own price for a whole iteration, whose rest
- * it waits through. It pays while the first is more than the second.
+ * One more worker saves W/n − W/(n+1) seconds of F and of the n workers, and costs its own price for a whole iteration,
+ * whose rest it waits through. It pays while the first is more than the second.
  */
 import type { Demand } from './types.ts';
 
@@ -39,8 +40,8 @@ export interface Share {
 }
 
 /**
- * Divides workers among runs, one after the other, each to the run for which it is worth most by priority, until the next one is
- * worth less than `least`, or there are `most`. So more demand never means fewer workers.
+ * Divides workers among runs, one after the other, each to the run for which it is worth most by priority, until the
+ * next one is worth less than `least`, or there are `most`. So more demand never means fewer workers.
  */
 export function shares(demands: readonly Demand[], usdPerHour: number, least: number, most: number): Share[] {
   const given = demands.map((demand): Share => ({ demand, workers: 0 }));

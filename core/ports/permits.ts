@@ -2,7 +2,8 @@
 
 export interface Permits {
   /**
-   * Waits for its turn. @throws the signal's reason; RetryableError `NoPermits` when nobody has given permits for a while.
+   * Waits for its turn. @throws the signal's reason; RetryableError `NoPermits` when nobody has given permits for a
+   * while.
    */
   acquire(tokens: number, signal: AbortSignal): Promise<Permit>;
 }

@@ -13,7 +13,10 @@ export interface Call {
   readonly tick?: () => void;
 }
 
-/** One parameter inside the flat fp32 buffers, under its Hugging Face name. Canonical order: names ascending (code units). */
+/**
+ * One parameter inside the flat fp32 buffers, under its Hugging Face name. Canonical order: names ascending (code
+ * units).
+ */
 export interface ParameterInfo {
   readonly name: string;
   readonly shape: readonly number[];
@@ -28,7 +31,9 @@ export interface EngineParameter extends ParameterInfo {
   readonly computed: 'F32' | 'BF16';
 }
 
-/** How weights are published: in fp32, or as a model that computes in bf16 reads them (core/records/publications.ts). */
+/**
+ * How weights are published: in fp32, or as a model that computes in bf16 reads them (core/records/publications.ts).
+ */
 export const weightsFormats = ['F32', 'BF16'] as const;
 export type WeightsFormat = (typeof weightsFormats)[number];
 
@@ -51,7 +56,7 @@ export interface PackedBatch {
   /** S + 1 offsets into tokens_N, first 0, last N. */
   readonly cuSeqlens: Int32Array;
   /**
-   * For each sequence the index of the one that it continues, or −1: an earlier one, which itself continues none. It
+   * For each sequence, the index of the one that it continues, or −1: an earlier one, which itself continues none. It
    * attends to that one's tokens, and its positions go on behind them. Absent: none continues another.
    */
   readonly parents_S?: Int32Array;
@@ -98,7 +103,7 @@ export interface ForwardOptions<Wanted extends OutputName> {
   readonly temperature: number;
   /** Each must be one that the model's head gives. */
   readonly wants: readonly Wanted[];
-  /** From 1 to the vocabulary's size; `topTokens` and `topLogProbs` need it. */
+  /** Number of tokens from 1 to the vocabulary's size; `topTokens` and `topLogProbs` need it. */
   readonly topK?: number;
   /** Keep activations for `backward`; false for scoring only (then `handle` is 0). */
   readonly keep: boolean;
@@ -139,7 +144,7 @@ export interface StatePiece {
   readonly end: number;
 }
 
-/** Where a model's state comes from. */
+/** The place from which a model's state comes. */
 export type StateSource =
   /**
    * The weights of a Hugging Face folder, without moments or steps. `newHead`: not the folder's head; the model's own
@@ -147,8 +152,8 @@ export type StateSource =
    */
   | { readonly type: 'folder'; readonly folder: string; readonly newHead?: boolean }
   /**
-   * Pieces of a stored state: `read` asks for the sink of each piece and gives it the piece's fp32 values, little-endian.
-   * What it leaves out stays as it is. `steps`: optimiser steps taken so far.
+   * Pieces of a stored state: `read` asks for the sink of each piece and gives it the piece's fp32 values,
+   * little-endian. What it leaves out stays as it is. `steps`: optimiser steps taken so far.
    */
   | {
       readonly type: 'pieces';
@@ -200,7 +205,10 @@ export interface PolicyEngine {
   blockDigests(part: StatePart, blockBytes: number, hash: BlockHash, call?: Call): Promise<Uint8Array>;
   /** Copies a part's elements from `start` on into `into`. */
   read(part: StatePart, start: number, into: Float32Array): Promise<void>;
-  /** Digests [blocks][32], BLAKE3, of the weights as they are published in BF16. Only of an engine that computes in bf16. */
+  /**
+   * Digests [blocks][32], BLAKE3, of the weights as they are published in BF16. Only of an engine that computes in
+   * bf16.
+   */
   publishedDigests(blockBytes: number, call?: Call): Promise<Uint8Array>;
   /** Copies bytes of the published weights from `start` on. BF16 only of an engine that computes in bf16. */
   readPublished(format: WeightsFormat, start: number, into: Uint8Array): Promise<void>;

@@ -1,6 +1,6 @@
 /**
- * Where instances come from: a cloud. A provider has no memory. What it is asked to do stands in the store before it is asked, so
- * whoever finds an unanswered launch may ask again.
+ * A provider of instances: a cloud. A provider has no memory. The request stands in the store before the provider gets
+ * it, so a process that finds an unanswered launch may ask again.
  */
 import type { Place } from '../fleet/types.ts';
 
@@ -19,10 +19,13 @@ export interface Ec2Machine {
 
 /** One call for equal instances at one place. */
 export interface Launch {
-  /** At most 64 characters. The same token never buys twice: a second call returns the instances of the first. */
+  /**
+   * A token of at most 64 characters. The same token never buys twice: a second call returns the instances of the
+   * first.
+   */
   readonly token: string;
   readonly place: Place;
-  /** At most so many; a cloud may give fewer. */
+  /** The most instances that are wanted; a cloud may give fewer. */
   readonly count: number;
   readonly machine: Ec2Machine;
   /** A script, at most 16 KB, without secrets. */
@@ -79,22 +82,24 @@ export interface SpotPrice {
   readonly usdPerHour: number;
 }
 
-/** Each call throws UnfitError when this process has no credentials, and each but `launch` when they do not allow it. */
+/**
+ * Each call throws UnfitError when this process has no credentials, and each but `launch` when they do not allow it.
+ */
 export interface Provider {
   /** Throws RetryableError when the answer is not known (network, throttling): ask again with the same token. */
   launch(launch: Launch): Promise<LaunchAnswer>;
   /** Ends instances; those that do not exist any more count as ended. Throws RetryableError. */
   terminate(region: string, ids: readonly string[]): Promise<void>;
   /**
-   * The instances of a stack, also those that have ended lately. May lack one that was launched some seconds ago. Throws
-   * RetryableError.
+   * The instances of a stack, also those that have ended lately. May lack one that was launched some seconds ago.
+   * Throws RetryableError.
    */
   list(region: string, stack: string): Promise<readonly CloudInstance[]>;
   /** Dollars per hour of spot instances at present; places without a price are left out. Throws RetryableError. */
   spotPrices(region: string, types: readonly string[]): Promise<readonly SpotPrice[]>;
   /**
-   * Checks a pool's settings without buying: types, zones, image, subnets, and the rights to launch for this stack. Throws
-   * InvalidInputError with the key of fleet.yaml in `where`, and RetryableError.
+   * Checks a pool's settings without buying: types, zones, image, subnets, and the rights to launch for this stack.
+   * Throws InvalidInputError with the key of fleet.yaml in `where`, and RetryableError.
    */
   check(machine: Ec2Machine, types: readonly string[], zones: readonly string[], stack: string): Promise<void>;
 }

@@ -65,7 +65,10 @@ export interface Sampler {
   readonly randomness: 'counter' | 'seeded';
   /** Resolves when the engine has ended although nobody closed it. Never rejects. */
   readonly exited: Promise<void>;
-  /** Queues a request; samples enter as slots and KV pages become free. Throws InvalidInputError for one that never fits. */
+  /**
+   * Queues a request; samples enter as slots and KV pages become free. Throws InvalidInputError for one that never
+   * fits.
+   */
   submit(request: GenerateRequest): Promise<void>;
   /** Admits, prefills and decodes one token for every live sample. Empty arrays when idle. */
   step(): Promise<DecodedTokens>;

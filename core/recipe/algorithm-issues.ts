@@ -136,7 +136,9 @@ function componentIssues(recipe: Recipe): RecipeIssue[] {
   return issues;
 }
 
-/** What the estimator spo, which compares a score between 0 and 1 with those of earlier iterations, cannot be used with. */
+/**
+ * What the estimator spo, which compares a score between 0 and 1 with those of earlier iterations, cannot be used with.
+ */
 function trackerIssues(recipe: Recipe): RecipeIssue[] {
   if (!tracksPrompts(recipe)) return [];
   const { algorithm, data, reward } = recipe;
@@ -205,7 +207,10 @@ function thresholdIssues({ algorithm }: Recipe): RecipeIssue[] {
 /** Losses of whole responses, without a loss per token. */
 const readsNoWeights: ReadonlySet<string> = new Set(['sppo', 'gvpo', 'flowrl', 'online_dpo']);
 
-/** Without old log-probs of the trainer, only the loss `bypass_mode` can compare the policies. */
+/**
+ * Refuses a run without old log-probs of the trainer unless its loss is `bypass_mode`, the only one that can compare
+ * the policies then.
+ */
 function bypassIssues({ algorithm, actor }: Recipe): RecipeIssue[] {
   const keys = algorithm.rollout_correction;
   const { loss_mode: mode } = actor.policy_loss;

@@ -13,7 +13,7 @@ export interface BatchArithmetic {
   readonly responses: number;
   readonly miniBatchPrompts: number;
   readonly miniBatchResponses: number;
-  /** Per epoch over the batch. */
+  /** Mini-batches per epoch over the batch. */
   readonly miniBatches: number;
   readonly epochs: number;
   /** miniBatches × epochs. */
@@ -57,7 +57,10 @@ export function totalIterations(recipe: Recipe, rows: number): number {
 /** Are the prompts of a batch drawn from more, by weights? */
 const weighsPrompts = (recipe: Recipe): boolean => tracksPrompts(recipe) || hasOwnSampler(recipe);
 
-/** Prompts that are taken at a time: with dynamic sampling a wave; where the batch takes some of them, all; else the batch. */
+/**
+ * Prompts that are taken at a time: with dynamic sampling a wave; where the batch takes some of them, all; else the
+ * batch.
+ */
 export function promptsPerWave(recipe: Recipe): number {
   const { kind, data, algorithm } = recipe;
   if (kind === 'rl' && data.oversample_factor > 1) return Math.round(data.train_batch_size * data.oversample_factor);
@@ -69,7 +72,7 @@ export function promptsPerWave(recipe: Recipe): number {
 export const promptsPerIteration = (recipe: Recipe): number =>
   recipe.algorithm.filter_groups.enable ? recipe.data.train_batch_size : promptsPerWave(recipe);
 
-/** Without a limit of the recipe, dynamic sampling gives up after so many waves, if each row was sampled. */
+/** Without a limit of the recipe, dynamic sampling gives up after this many waves, if each row was sampled. */
 const fewestWavesToGiveUp = 10;
 
 /**

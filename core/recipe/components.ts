@@ -24,7 +24,9 @@ export function trainedTogether(recipe: Recipe): readonly (readonly [string, ...
   return [[main, ...others.filter((name) => name !== 'critic')], ['critic']];
 }
 
-/** Does the advantage estimator read the values of a critic? One of the user's own does if the recipe asks for a critic. */
+/**
+ * Does the advantage estimator read the values of a critic? One of the user's own does if the recipe asks for a critic.
+ */
 export const readsValues = ({ kind, algorithm: { adv_estimator: name }, critic }: Recipe): boolean =>
   kind === 'rl' && (isModulePath(name) ? critic.enable === true : needsOfEstimator(name).includes('values'));
 
@@ -36,8 +38,8 @@ export const tracksPrompts = ({ kind, algorithm }: Recipe): boolean =>
   kind === 'rl' && needsOfEstimator(algorithm.adv_estimator).includes('promptValues');
 
 /**
- * How scores become rewards in a run: `reward.reward_manager.name`, or what its estimator needs. The managers that say where,
- * how often and with what scorers are called leave the score as it is.
+ * How scores become rewards in a run: `reward.reward_manager.name`, or what its estimator needs. The managers that say
+ * where, how often and with what scorers are called leave the score as it is.
  */
 export function rewardManagerOf({ reward, algorithm }: Recipe): 'naive' | 'dapo' | 'gdpo' {
   const { name } = reward.reward_manager;
@@ -52,7 +54,7 @@ export const scoresLists = ({ reward }: Recipe): boolean => reward.reward_manage
 export const rewardComponentsOf = (recipe: Recipe): readonly string[] =>
   rewardManagerOf(recipe) === 'gdpo' ? (recipe.algorithm.gdpo_reward_keys ?? []) : [];
 
-/** Where the teacher is, in a run that has one. */
+/** The path of the teacher, in a run that has one. */
 export const teacherOf = ({ kind, distillation }: Recipe): string | undefined =>
   kind === 'rl' && distillation.enabled ? (distillation.teacher_model.model_path ?? undefined) : undefined;
 

@@ -15,14 +15,15 @@ export type ChangeClass = 'free' | 'ask' | 'fixed';
 export interface KeyDoc {
   /** One line: what the key means. */
   readonly doc: string;
-  /** Of a number: `tokens`, `prompts`, `s`, `MiB`. */
+  /** Unit of a number: `tokens`, `prompts`, `s`, `MiB`. */
   readonly unit?: string;
   readonly change: ChangeClass;
   /** verl's name, if it differs from petrel's by more than the `actor_rollout_ref.` wrapper. */
   readonly verl?: string;
   /**
    * The value is the path of a file or folder; a relative one is relative to the recipe's folder. model: the value may
-   * also be a hub name, so only a text that starts with ".", "/" or "~" is a path. module: just so, beside built-in names.
+   * also be a hub name, so only a text that starts with ".", "/" or "~" is a path. module: just so, beside built-in
+   * names.
    */
   readonly pointsTo?: 'file' | 'model' | 'module';
   /** Default with `kind: sft`, `dpo` and `rm`, if it differs. */

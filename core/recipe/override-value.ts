@@ -72,7 +72,7 @@ function parseMapping(cursor: Cursor): Record<string, unknown> {
   }
 }
 
-/** In quotes a backslash escapes only the quote and the backslash; other characters are literal. */
+/** Reads text in quotes: a backslash escapes only the quote and the backslash; other characters are literal. */
 function parseQuoted(cursor: Cursor): string {
   const { source } = cursor;
   const opened = cursor.at;

@@ -18,7 +18,9 @@ export function parseRecipe(input: unknown): Recipe {
   return result.recipe;
 }
 
-/** The recipe of a stored revision. What a key that it lacks meant when it was stored can differ from today's default. */
+/**
+ * The recipe of a stored revision. What a key that it lacks meant when it was stored can differ from today's default.
+ */
 export function parseStoredRecipe(stored: Tree): Recipe {
   return parseRecipe(mergeTrees(formerDefaults, stored));
 }

@@ -15,7 +15,7 @@ interface JsonType {
   readonly pattern?: string;
 }
 
-/** For instance `integer >= 1, or null`. */
+/** Describes a type, for instance `integer >= 1, or null`. */
 export function typeText(schema: z.ZodType): string {
   return describe(z.toJSONSchema(schema, { target: 'draft-7', io: 'input', unrepresentable: 'any' }) as JsonType);
 }

@@ -30,7 +30,7 @@ function nameHint(found: unknown): string | undefined {
   return name === undefined ? undefined : `name: ${name}`;
 }
 
-/** For a key whose value is a built-in name or a path. */
+/** A hint for a key whose value is a built-in name or a path. */
 function moduleHint(path: string, issue: z.core.$ZodIssue, found: unknown): string | undefined {
   if (recipeKey(path)?.pointsTo !== 'module' || issue.code !== 'invalid_union' || typeof found !== 'string')
     return undefined;
@@ -40,7 +40,10 @@ function moduleHint(path: string, issue: z.core.$ZodIssue, found: unknown): stri
   return near === undefined ? undefined : `did you mean ${near}?`;
 }
 
-/** For a place inside a key's value (an item of a list, a pool of the fleet), which is not in the table of keys. */
+/**
+ * What is expected at a place inside a key's value (an item of a list, a pool of the fleet), which is not in the table
+ * of keys.
+ */
 function innerExpectation(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case 'invalid_value':

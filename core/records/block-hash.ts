@@ -6,7 +6,7 @@ export interface NamesBlockHash {
   readonly blockHash?: 'blake3' | undefined;
 }
 
-/** Of new runs: BLAKE3 is several times as fast on the vectors of every processor. */
+/** The block hash of new runs: BLAKE3 is several times as fast on the vectors of every processor. */
 export const newBlockHash: BlockHash = 'blake3';
 
 export const blockHashOf = ({ blockHash }: NamesBlockHash): BlockHash => blockHash ?? 'sha256';

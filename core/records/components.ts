@@ -12,7 +12,7 @@ export function componentOf<T>(components: Components<T>, name: string): T {
   return component;
 }
 
-/** Those of these names. Throws when one is missing. */
+/** The components of these names. Throws when one is missing. */
 export const someOf = <T>(components: Components<T>, names: readonly string[]): Components<T> =>
   Object.fromEntries(names.map((name) => [name, componentOf(components, name)]));
 
@@ -22,7 +22,7 @@ export function mainName(components: Components<unknown>): string {
   return others.length === 0 ? only : 'actor';
 }
 
-/** That component. Throws when there is none. */
+/** The main component: `actor`, or the only one. Throws when there is none. */
 export const actorOf = <T>(components: Components<T>): T => componentOf(components, mainName(components));
 
 /** The shards of all components of a checkpoint. */

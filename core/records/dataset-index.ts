@@ -1,6 +1,6 @@
 /**
- * The index of a dataset of format 2: which blocks of rows there are, and how a row becomes tokens. The dataset's digest is
- * the digest of this file, so it names every block too.
+ * The index of a dataset of format 2: which blocks of rows there are, and how a row becomes tokens. The dataset's
+ * digest is the digest of this file, so it names every block too.
  */
 import { z } from 'zod';
 import { ROW_KINDS } from '../run-kinds.ts';
@@ -24,7 +24,7 @@ const datasetRules = z.object({
   limit: z
     .object({ maxLength: z.int().positive(), truncation: z.enum(['error', 'left', 'right', 'middle']) })
     .optional(),
-  /** For prompts of chat messages. */
+  /** The chat template, for prompts of chat messages. */
   template: z.string().optional(),
   templateKwargs: z.record(z.string(), z.unknown()).optional(),
   /** What the template's clock says: `2026-01-02T03:04:05`. */

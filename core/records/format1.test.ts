@@ -1,4 +1,7 @@
-/** Records as the first version wrote them, read as today's. tests/black-box/kept-store.test.ts reads a whole store of it. */
+/**
+ * Records as the first version wrote them, read as today's. tests/black-box/kept-store.test.ts reads a whole store of
+ * it.
+ */
 import { describe, expect, it } from 'vitest';
 import {
   batchDecision,

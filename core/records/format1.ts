@@ -1,6 +1,6 @@
 /**
- * Records of format 1, read as format 2. Format 1 knew one component: what is now in `components.actor` was in the record
- * itself. FORMAT.md in this folder lists the differences.
+ * Records of format 1, read as format 2. Format 1 knew one component: what is now in `components.actor` was in the
+ * record itself. FORMAT.md in this folder lists the differences.
  */
 
 type Fields = Readonly<Record<string, unknown>>;

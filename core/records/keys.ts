@@ -69,7 +69,7 @@ export const keys = {
   usageDays: (stack: string) => `${fleet(stack)}/usage/`,
   /** Which stack has this name, a dense sequence. */
   stackClaim: (name: string, n: number) => `stacks/${name}/claims/${n}.json`,
-  /** That a stack of several machines drives a run: at least one note for each. */
+  /** Key of a note that a stack of several machines drives a run; each run has at least one note. */
   drivenRun: (stack: string, runId: RunId, note: string) => `stacks/${stack}/driven/${runId}/${note}.json`,
   drivenRunNotes: (stack: string, runId: RunId) => `stacks/${stack}/driven/${runId}/`,
   drivenRuns: (stack: string) => `stacks/${stack}/driven/`,

@@ -1,7 +1,7 @@
 /** Ids of numeric profiles: runs with equal ids get equal bits for equal inputs. Jobs are addressed to them. */
 import type { ComputeType } from '../ports/policy.ts';
 
-/** Of runs that any worker may serve. */
+/** Profile of runs that any worker may serve. */
 export const anyProfile = 'any';
 
 const bf16Prefix = 'det-bf16-';

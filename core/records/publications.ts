@@ -34,7 +34,9 @@ export function publicationOf(component: {
     : { format: 'BF16', digest: rounded };
 }
 
-/** One parameter in a publication: elements [start, end) of the weights, bytes [firstByte, endByte) of the publication. */
+/**
+ * One parameter in a publication: elements [start, end) of the weights, bytes [firstByte, endByte) of the publication.
+ */
 export interface PublishedTensor extends Pick<ParameterInfo, 'name' | 'shape'> {
   readonly dtype: 'F32' | 'BF16';
   readonly start: number;

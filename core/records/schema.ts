@@ -1,7 +1,7 @@
 /**
  * The records of a run, as zod schemas and types. FORMAT.md in this folder describes them. They are written in `format:
- * 2`; those of format 1 are read as format 2 (format1.ts), and readers refuse newer formats. Unknown fields are dropped by
- * `strip`.
+ * 2`; those of format 1 are read as format 2 (format1.ts), and readers refuse newer formats. Unknown fields are dropped
+ * by `strip`.
  */
 import { RUN_KINDS } from '../run-kinds.ts';
 import { desiredStates, runStates } from '../run-states.ts';
@@ -62,9 +62,7 @@ const storedRun = z.object({
   createdAt: z.string(),
   /** The firing of a schedule that created the run. */
   schedule: z.object({ name: z.string(), generation: z.int().positive(), time: z.string() }).optional(),
-  /**
-   * For a fork: its start, a state of another run. It is read until the fork's first term is open, and not after that.
-   */
+  /** Start of a fork: a state of another run. It is read until the fork's first term is open, and not after that. */
   origin: z
     .object({ runId: keyName, position: count, stateDigest: digest, counters, skippedDraws: z.array(drawRange) })
     .optional(),
@@ -75,7 +73,7 @@ export type RunRecord = z.infer<typeof runRecord>;
 /** A loss or an estimator of the user's own: a blob with its JavaScript, and what it says of itself. */
 const ownModule = z.object({
   module: digest,
-  /** Of the file that it was made from. */
+  /** Name of the file that it was made from. */
   fileName: plainFileName,
   /** What it reads: core/rl/own/types.ts. */
   needs: z.array(z.string()),
@@ -106,7 +104,7 @@ export const runInputs = z.object({
   /** The scorer: a built-in's name with the revision of its code, or a user's module by digest. */
   scorer: z
     .discriminatedUnion('type', [
-      /** Without a name, each row's data source decides. */
+      /** A built-in scorer; without a name, each row's data source decides. */
       z.object({ type: z.literal('builtin'), name: z.string().optional(), revision: z.string() }),
       z.object({
         type: z.literal('module'),
@@ -114,7 +112,9 @@ export const runInputs = z.object({
         fileName: plainFileName,
         exportName: z.string(),
         deterministic: z.boolean(),
-        /** A blob with its other files and the list of its packages: rewards/scorer-files.ts. Absent: it is one file. */
+        /**
+         * A blob with its other files and the list of its packages: rewards/scorer-files.ts. Absent: it is one file.
+         */
         files: digest.optional(),
       }),
     ])
@@ -148,7 +148,7 @@ export const revisionRecord = z.object({
 });
 export type RevisionRecord = z.infer<typeof revisionRecord>;
 
-/** Of the 8 MiB blocks in the digests of a state: block-hash.ts. */
+/** Hash of the 8 MiB blocks in the digests of a state: block-hash.ts. */
 const blockHash = z.literal('blake3').optional();
 
 /** What a machine must have to reproduce the same bits. */
@@ -180,8 +180,8 @@ export const termRecord = z.preprocess(
     runId: z.string(),
     term: z.int().positive(),
     /**
-     * The start of a term: the record of a committed position, its digest, and the term that holds it. Undefined for the
-     * first term.
+     * The start of a term: the record of a committed position, its digest, and the term that holds it. Undefined for
+     * the first term.
      */
     parent: z.object({ term: z.int().positive(), position: count, record: digest }).optional(),
     /**
@@ -204,13 +204,13 @@ export const termRecord = z.preprocess(
     reason: z.string(),
     /**
      * Iterations after this term's position up to `until` apply batches again that an earlier term committed; the new
-     * batch records are copies of those in the log that ends with `term`. For a term that starts with another state than the log
-     * had, or with another arithmetic.
+     * batch records are copies of those in the log that ends with `term`. For a term that starts with another state
+     * than the log had, or with another arithmetic.
      */
     adopts: z.object({ term: z.int().positive(), until: count }).optional(),
     /**
-     * The term starts with the state of a trainer that followed the run, which is not that of the parent: it has applied the
-     * same batches and got other last bits. `result`: id of the update job that names this state.
+     * The term starts with the state of a trainer that followed the run, which is not that of the parent: it has
+     * applied the same batches and got other last bits. `result`: id of the update job that names this state.
      */
     standby: z.object({ result: z.string() }).optional(),
     /** Draw numbers that no batch of this term uses: half-open ranges, ascending. */
@@ -231,7 +231,7 @@ export const drawRecord = z.object({
   wave: count.optional(),
   /** The reason, unless trained. */
   reason: z.string().optional(),
-  /** Per sample: its index in the batch, or the reason why it is not in the batch. */
+  /** For each sample, its index in the batch, or the reason why it is not in the batch. */
   samples: z.array(z.union([count, z.string()])),
 });
 export type DrawRecord = z.infer<typeof drawRecord>;
@@ -267,7 +267,7 @@ export const lossSettings = z.object({
   lossScaleFactor: z.number(),
   /** Constants of this loss, as in core/rl/policy-loss/types.ts and value-loss.ts. Absent: it has none. */
   constants: z.record(z.string(), z.union([z.number(), z.string()])).optional(),
-  /** Of the policy loss `bypass_mode`, which corrects the rollout by itself. */
+  /** Settings of the policy loss `bypass_mode`, which corrects the rollout by itself. */
   rolloutCorrection: rolloutCorrectionSettings.optional(),
   /** The loss is one of the user's own, and `lossMode` the name of its file. Absent: a built-in one. */
   own: ownModule.optional(),
@@ -352,7 +352,10 @@ const storedBatch = z.object({
   /** Job ids of the greedy responses to the same draws, in pairs as in `results`. Absent: the estimator reads none. */
   baselines: z.array(z.string()).optional(),
   draws: z.array(drawRecord),
-  /** Draws that a curriculum, a sampler or the estimator spo left out: half-open ranges, ascending. Absent: there are none. */
+  /**
+   * Draws that a curriculum, a sampler or the estimator spo left out: half-open ranges, ascending. Absent: there are
+   * none.
+   */
   passedOver: z.array(drawRange).optional(),
   before: counters,
   after: counters,
@@ -375,7 +378,7 @@ const seal = {
   iteration: z.int().positive(),
   /** Digest of the last record before it. */
   parent: digest,
-  /** Who closed the term, and why. */
+  /** The process that closed the term, and its reason. */
   owner: z.string(),
   reason: z.string(),
   writer,
@@ -402,7 +405,7 @@ const storedUpdate = z.object({
   parentState: digest,
   outcome: z.enum(['applied', 'skipped']),
   reason: z.string().optional(),
-  /** Of all components: FORMAT.md, "Digests of a state". */
+  /** Digest of all components: FORMAT.md, "Digests of a state". */
   stateDigest: digest,
   components: perComponent(
     componentState.extend({
@@ -471,7 +474,7 @@ export const checkpointManifest = z.preprocess(
     runId: z.string(),
     term: z.int().positive(),
     iteration: count,
-    /** Of all components. */
+    /** Digest of all components. */
     stateDigest: digest,
     components: perComponent(componentCheckpoint),
   }),
@@ -487,7 +490,7 @@ export const weightsManifest = z.preprocess(
   z.object({
     format: z.literal(recordFormat),
     component: componentName,
-    /** Of the publication: of F32 that of the weights. */
+    /** Digest of the publication: with F32 the digest of the weights. */
     weightsDigest: digest,
     blockHash,
     /** Type of the values of each tensor in the shards. */
@@ -628,7 +631,9 @@ export const inputsEntry = z.object({
   removing: z.array(z.string()).transform(inputFolders((folder) => folder)),
   /** Names of the files that petrel wrote into a folder of `removing`; other files in it stay. */
   files: z.record(z.string(), z.array(z.string())).default({}),
-  /** By folder: the recipe revision of a run, or a schedule, that names it. A hint where to look first. */
+  /**
+   * Maps a folder to the recipe revision of a run, or to a schedule, that names it. It is a hint where to look first.
+   */
   namedBy: z.record(z.string(), z.string()).default({}),
 });
 export type InputsEntry = z.infer<typeof inputsEntry>;
@@ -646,13 +651,13 @@ export const stackClaim = z.object({
   id: z.string(),
   /** The server of Temporal that stack.yaml names; absent: the stack has its own. */
   temporal: z.object({ address: z.string(), namespace: z.string() }).optional(),
-  /** For people: where and when a command of the stack claimed it. */
+  /** Words for people: where and when a command of the stack claimed it. */
   machine: z.string(),
   at: z.string(),
 });
 export type StackClaim = z.infer<typeof stackClaim>;
 
-/** That a stack of several machines drives a run. Removed when the run has ended. */
+/** A note that a stack of several machines drives a run. Removed when the run has ended. */
 export const drivenNote = z.object({
   format,
   stack: z.string(),
@@ -667,7 +672,10 @@ export const drivenNote = z.object({
   at: z.string(),
   /** The command on that machine that is about to queue the run again and start its workflow. */
   startedBy: z.object({ pid: z.int(), startTime: z.string() }).optional(),
-  /** Of all other fields, with a secret of the stack: who may write into the store cannot make the stack drive a run. */
+  /**
+   * Proof of all other fields, with a secret of the stack: a stranger who may write into the store cannot make the
+   * stack drive a run.
+   */
   proof: z.string(),
 });
 export type DrivenNote = z.infer<typeof drivenNote>;
@@ -693,7 +701,7 @@ export type ResultRecord = z.infer<typeof resultRecord>;
  * effect.
  */
 export const scheduleDefinition = z.object({
-  /** When it was added; earlier times belong to a backfill. */
+  /** Time at which it was added; earlier times belong to a backfill. */
   since: z.string(),
   times: z.discriminatedUnion('type', [
     z.object({ type: z.literal('every'), everyMs: z.int().positive() }),
@@ -705,7 +713,7 @@ export const scheduleDefinition = z.object({
   catchUpMs: z.int().positive(),
   backfill: z.object({ from: z.string(), to: z.string() }).optional(),
   kind: z.enum(RUN_KINDS),
-  /** As in a run's revision. A user's scorer module is a blob of the schedule. */
+  /** The recipe, as in a run's revision. A user's scorer module is a blob of the schedule. */
   recipe: z.record(z.string(), z.unknown()),
   inputs: runInputs,
 });

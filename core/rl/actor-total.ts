@@ -5,8 +5,8 @@
  *           + positive_nll_coef · loss on positive examples (positive-nll.ts; not part of verl)
  *
  * The first three share the aggregation mode. All divide by the totals of the mini-batch, so gradients of micro-batches
- * add up to that of the mini-batch exactly. The result is what the engine's `backward` takes: a coefficient for each token's
- * log-prob and entropy.
+ * add up to that of the mini-batch exactly. The result is what the engine's `backward` takes: a coefficient for each
+ * token's log-prob and entropy.
  */
 import { InvalidInputError } from '../errors.ts';
 import { aggregate } from './aggregate.ts';

@@ -1,5 +1,5 @@
 /**
- * From a loss per token to the loss of a batch (verl: `agg_loss`, key `actor.loss_agg_mode`).
+ * Aggregates a loss per token to the loss of a batch (verl: `agg_loss`, key `actor.loss_agg_mode`).
  *
  * With R data-parallel ranks, and n valid tokens and S sequences in the whole mini-batch:
  *   token-mean               Σ x·m / n · R
@@ -85,7 +85,8 @@ export function aggregateInPlace(
         derivative_T[t] = tokenWeight * (derivative_T[t] as number);
       } else {
         derivative_T[t] = 0;
-        // verl multiplies by the mask in the per-sequence modes: a NaN at mask 0 of a row that counts shows in the loss.
+        // verl multiplies by the mask in the per-sequence modes: a NaN at mask 0 of a row that counts shows in the
+        // loss.
         if (perSequence && count !== 0 && !Number.isFinite(x)) value = NaN;
       }
     }

@@ -4,18 +4,18 @@
  *
  *   P(best ≤ x) = (#{i: x_i ≤ x} / n)^k,    P(worst ≥ x) = (#{i: x_i ≥ x} / n)^k
  *
- * verl estimates both with 1,000 seeded draws; the exact values replace its bootstrap. Because of the replacement best@n
- * is below the largest value. The unbiased pass@k of Chen et al. (2021, arXiv 2107.03374) draws without replacement and is
- * another number.
+ * verl estimates both with 1,000 seeded draws; the exact values replace its bootstrap. Because of the replacement
+ * best@n is below the largest value. The unbiased pass@k of Chen et al. (2021, arXiv 2107.03374) draws without
+ * replacement and is another number.
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
 import type { Numbers } from './ragged.ts';
 
-/** Of a random variable. */
+/** Moments of a random variable. */
 export interface Moments {
   readonly mean: number;
-  /** Of the population. */
+  /** Standard deviation of the population. */
   readonly std: number;
 }
 

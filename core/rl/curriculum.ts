@@ -2,9 +2,9 @@
  * A curriculum: prompts that the policy has solved, or cannot solve yet, are passed over for some passes over the data
  * (recipe section `data.curriculum`; verl: the hook `data.sampler`, with which users write their own).
  *
- * The state is what the last group of each prompt scored. A prompt is passed over while its mean is at least `solved` or
- * at most `unsolved`, and fewer than `revisit` passes have begun since. So every prompt is sampled again at some time,
- * and a stream of draws always has a next one.
+ * The state is what the last group of each prompt scored. A prompt is passed over while its mean is at least `solved`
+ * or at most `unsolved`, and fewer than `revisit` passes have begun since. So every prompt is sampled again at some
+ * time, and a stream of draws always has a next one.
  */
 import type { Draw } from './draws.ts';
 
@@ -25,7 +25,7 @@ export interface RowResult {
   readonly epoch: number;
 }
 
-/** By number of the row. Rows that were not sampled yet are absent. */
+/** Results by number of the row. Rows that were not sampled yet are absent. */
 export type CurriculumState = ReadonlyMap<number, RowResult>;
 
 /** Is this draw left out? */

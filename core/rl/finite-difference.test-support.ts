@@ -11,7 +11,7 @@ export function gradientError(analytic: Float64Array, numeric: Float64Array): nu
   }, 0);
 }
 
-/** In how many places `gradientError` compares. A property that compares nowhere proves nothing. */
+/** Number of places in which `gradientError` compares. A property that compares nowhere proves nothing. */
 export function comparedPlaces(numeric: Float64Array): number {
   return numeric.reduce((count, value) => count + (Number.isNaN(value) ? 0 : 1), 0);
 }

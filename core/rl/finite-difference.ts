@@ -1,8 +1,11 @@
-/** Derivatives by central differences, for checking analytic ones: in tests, and of a user's own loss when a run starts. */
+/**
+ * Derivatives by central differences, for checking analytic ones: in tests, and of a user's own loss when a run starts.
+ */
 
 /**
- * d f / d x[i] for every i; NaN where f has a kink (a clip, a max) within a step, and so no derivative. In a smooth place the
- * two one-sided differences come together in proportion to the step; at a kink they stay apart, however small it is.
+ * d f / d x[i] for every i; NaN where f has a kink (a clip, a max) within a step, and so no derivative. In a smooth
+ * place the two one-sided differences come together in proportion to the step; at a kink they stay apart, however small
+ * it is.
  */
 export function numericGradient(f: (x: Float64Array) => number, x: Float64Array, step = 1e-5): Float64Array {
   const middle = f(x);

@@ -9,7 +9,7 @@ export function float64(values: ArrayLike<number>): Float64Array {
   return values instanceof Float64Array ? values : new Float64Array(values);
 }
 
-/** As `at`, for float64 only. @throws RangeError for a missing element. */
+/** Does what `at` does, for float64 only. @throws RangeError for a missing element. */
 export function valueAt(values: Float64Array, index: number): number {
   const value = values[index];
   if (value === undefined) throw new RangeError(`no element ${index} in ${values.length} values`);

@@ -265,7 +265,7 @@ test.each(PRIME_LOSSES)("the gradient of PRIME's reward model loss %s agrees wit
   expect(compared).toBeGreaterThan(100);
 });
 
-/** By central differences of the log-probs; what the loss reads without a gradient stays where it is. */
+/** The gradient by central differences of the log-probs; what the loss reads without a gradient stays as it is. */
 function policyGradient(name: string, input: PolicyLossInput, settings: PolicyLossConfig): Float64Array {
   const logProb_T = Float64Array.from(input.logProb_T);
   const held = { ...input, detachedLogProb_T: logProb_T };

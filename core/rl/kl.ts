@@ -17,7 +17,7 @@ import { KL_TYPES, type KlEstimator } from './names.ts';
 import { requireTokens, type Numbers } from './ragged.ts';
 import { scratch, scratchFloat64 } from './scratch.ts';
 
-/** Inside of `withScratch` both are scratch arrays. */
+/** A penalty per token and its slope; inside of `withScratch` both are scratch arrays. */
 export interface KlPenalty {
   readonly kl_T: Float64Array;
   /** d kl / d log π. The derivative by the reference's log-prob is its negative. */

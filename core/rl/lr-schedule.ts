@@ -12,7 +12,7 @@ export interface LrSchedule {
   /** Key `lr_scheduler_type`. wsd: warm up, stay stable, decay. */
   readonly type: LrScheduler;
   readonly warmupSteps: number;
-  /** Not used by `constant`. */
+  /** Total number of steps, which `constant` does not use. */
   readonly totalSteps: number;
   /** 0; lowest factor at the end of the decay. */
   readonly minLrRatio?: number | undefined;
@@ -31,7 +31,9 @@ export function resolveWarmupSteps(warmupSteps: number, warmupRatio: number, tot
   return warmupSteps > 0 ? warmupSteps : Math.trunc(warmupRatio * totalSteps);
 }
 
-/** Factor in force at optimiser step `step`, counted from 0. @throws InvalidInputError when a ratio is outside [0, 1]. */
+/**
+ * Factor in force at optimiser step `step`, counted from 0. @throws InvalidInputError when a ratio is outside [0, 1].
+ */
 export function lrFactor(schedule: LrSchedule, step: number): number {
   switch (schedule.type) {
     case 'constant':

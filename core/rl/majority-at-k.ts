@@ -1,16 +1,16 @@
 /**
- * Majority votes of k responses drawn with replacement from the n responses to a prompt (verl: `maj@k`, `calc_maj_val`):
- * the votes are counted, a tie goes to the vote that was drawn first, and the result is the value of the first response
- * with that vote. Exact, in place of verl's bootstrap of 1,000 draws.
+ * Majority votes of k responses drawn with replacement from the n responses to a prompt (verl: `maj@k`,
+ * `calc_maj_val`): the votes are counted, a tie goes to the vote that was drawn first, and the result is the value of
+ * the first response with that vote. Exact, in place of verl's bootstrap of 1,000 draws.
  *
- * The counts of the C different votes are multinomial with p_c = n_c / n. The order of the draws is independent of their
- * counts, so each of j tied votes was drawn first with probability 1/j, and the first response with a vote is any of its
- * n_c responses, each equally likely:
+ * The counts of the C different votes are multinomial with p_c = n_c / n. The order of the draws is independent of
+ * their counts, so each of j tied votes was drawn first with probability 1/j, and the first response with a vote is any
+ * of its n_c responses, each equally likely:
  *
  *   P(c wins) = Σ_M Σ_j P(N_c = M, j other counts are M, the rest are below M) / (j + 1)
  *
- * A multinomial count is a Poisson count with mean k·p_c, given that all counts add up to k; factors that all terms share
- * cancel. The time grows with C·k³: about 1 ms for 16 responses, up to 0.1 s for 64 that all differ.
+ * A multinomial count is a Poisson count with mean k·p_c, given that all counts add up to k; factors that all terms
+ * share cancel. The time grows with C·k³: about 1 ms for 16 responses, up to 0.1 s for 64 that all differ.
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
@@ -69,9 +69,9 @@ function winning(counts: readonly number[], own: number, k: number): number {
 }
 
 /**
- * E[1 / (1 + other votes with `most` draws); no other vote has more, and together they have `rest` draws], up to a factor
- * that all votes share. Element [ties · (rest + 1) + drawn] of the table belongs to so many ties and draws among the votes
- * seen so far.
+ * E[1 / (1 + other votes with `most` draws); no other vote has more, and together they have `rest` draws], up to a
+ * factor that all votes share. Element [ties · (rest + 1) + drawn] of the table belongs to so many ties and draws among
+ * the votes seen so far.
  */
 function firstAmongTied(others: readonly Float64Array[], most: number, rest: number): number {
   const width = rest + 1;
@@ -103,7 +103,10 @@ function firstAmongTied(others: readonly Float64Array[], most: number, rest: num
 /** Weights below this share of the largest one change no digit of the result. */
 const NEGLIGIBLE = 1e-30;
 
-/** In proportion to P(N = 0, 1, … at most k) of a Poisson count, the likeliest 1. Ends where the rest is negligible. */
+/**
+ * Numbers in proportion to P(N = 0, 1, … at most k) of a Poisson count, the likeliest 1. Ends where the rest is
+ * negligible.
+ */
 function poisson(mean: number, k: number): Float64Array {
   const weights = new Float64Array(k + 1);
   const likeliest = Math.min(k, Math.floor(mean));

@@ -10,8 +10,8 @@
  *   contains `sum` or `total`                               sum
  *   any other                                               mean, weighted by the samples of each step
  *
- * The rules look for parts of words, in lower case: `summary/x` and `consumed` are sums, `admin/x` is a minimum. (Micro-batches
- * of one step are joined by other rules, and case-sensitively: reduce-metrics.ts.)
+ * The rules look for parts of words, in lower case: `summary/x` and `consumed` are sums, `admin/x` is a minimum.
+ * (Micro-batches of one step are joined by other rules, and case-sensitively: reduce-metrics.ts.)
  */
 import { at } from '../at.ts';
 

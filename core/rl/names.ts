@@ -26,7 +26,10 @@ export const KL_TYPES: readonly KlType[] = [...KL_ESTIMATORS, ...KL_ESTIMATORS.m
 /** What a policy loss reads besides log-probs, old log-probs, advantages and the mask; policy-loss/types.ts. */
 export type LossNeed = 'groups' | 'scores' | 'rolloutLogProbs' | 'refLogProbs' | 'logZ' | 'seed';
 
-/** Key `actor.policy_loss.loss_mode`: every policy loss with its needs; policy-loss/. The last four are those of verl's recipes. */
+/**
+ * Key `actor.policy_loss.loss_mode`: every policy loss with its needs; policy-loss/. The last four are those of verl's
+ * recipes.
+ */
 export const LOSS_NEEDS = {
   vanilla: [],
   gspo: [],

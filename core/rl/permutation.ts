@@ -49,7 +49,9 @@ function roundKeysOf(key: readonly number[]): number[] {
   return Array.from({ length: ROUNDS }, (_, round) => mix(state + Math.imul(round + 1, 0x9e3779b9)));
 }
 
-/** Finaliser of MurmurHash3 with better constants (Ettinger's "lowbias32"): every input bit reaches every output bit. */
+/**
+ * Finaliser of MurmurHash3 with better constants (Ettinger's "lowbias32"): every input bit reaches every output bit.
+ */
 function mix(value: number): number {
   let x = value >>> 0;
   x = Math.imul(x ^ (x >>> 16), 0x7feb352d);

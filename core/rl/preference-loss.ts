@@ -1,7 +1,8 @@
 /**
- * Losses over pairs of responses to one prompt, of which one is preferred: DPO (Rafailov et al. 2023, arXiv 2305.18290) with
- * label smoothing (Mitchell 2023, "A note on DPO with noisy preferences"), and IPO (Azar et al. 2023, arXiv 2310.12036);
- * verl-recipe: `compute_online_dpo_loss` of SPIN. With sums of log-probs over a response, c chosen and r rejected,
+ * Losses over pairs of responses to one prompt, of which one is preferred: DPO (Rafailov et al. 2023, arXiv 2305.18290)
+ * with label smoothing (Mitchell 2023, "A note on DPO with noisy preferences"), and IPO (Azar et al. 2023, arXiv
+ * 2310.12036); verl-recipe: `compute_online_dpo_loss` of SPIN. With sums of log-probs over a response, c chosen and r
+ * rejected,
  *
  *   z = (log π(c) − log π(r)) − (log π_ref(c) − log π_ref(r))
  *   sigmoid   −(1 − ls)·log σ(β·z) − ls·log σ(−β·z)
@@ -20,7 +21,7 @@ import type { Numbers } from './ragged.ts';
 export interface PreferencePairs {
   readonly chosen_G: Numbers;
   readonly rejected_G: Numbers;
-  /** Under the reference policy. Absent: a reference that gives both responses the same probability. */
+  /** Log-probs under the reference policy. Absent: a reference that gives both responses the same probability. */
   readonly reference?: { readonly chosen_G: Numbers; readonly rejected_G: Numbers } | undefined;
 }
 
@@ -38,7 +39,9 @@ export interface PreferenceLoss {
   readonly loss: number;
   /** d loss / d chosen_G. The derivative by rejected_G is its negative. */
   readonly dChosen_G: Float64Array;
-  /** Share of pairs with z > 0: the policy prefers the chosen response more than the reference does. NaN without pairs. */
+  /**
+   * Share of pairs with z > 0: the policy prefers the chosen response more than the reference does. NaN without pairs.
+   */
   readonly accuracy: number;
   /** Mean of β·z: by how much the implicit reward of the chosen response is larger. NaN without pairs. */
   readonly margin: number;
@@ -99,7 +102,8 @@ export interface ResponsePair {
 }
 
 /**
- * The two rows of each group, ordered by score (verl-recipe: `compute_onlinedpo_pref`). With equal scores the first is chosen.
+ * The two rows of each group, ordered by score (verl-recipe: `compute_onlinedpo_pref`). With equal scores the first is
+ * chosen.
  * @throws InvalidInputError when a group has not exactly two rows
  */
 export function dpoPairs(scores_S: Numbers, groups_S: ArrayLike<unknown>): ResponsePair[] {

@@ -6,8 +6,8 @@
  *   - its mean accuracy lies within the bounds, both included, and
  *   - its longest response has fewer than `maxResponseLength` − 1 tokens.
  *
- * Groups that pass come first, then the others, each in their order, and the first ones are kept. verl cuts at a row, so
- * its last group may lose members; here groups are whole.
+ * Groups that pass come first, then the others, each in their order, and the first ones are kept. verl cuts at a row,
+ * so its last group may lose members; here groups are whole.
  */
 import { at } from '../at.ts';
 import type { Numbers } from './ragged.ts';

@@ -71,7 +71,7 @@ export interface CountedRows extends RaggedRows {
   readonly counts_S: Float64Array;
 }
 
-/** Inside of `withScratch` the mask may be a scratch array. */
+/** Counts the valid tokens of rows; inside of `withScratch` the mask may be a scratch array. */
 export function countedRows(rows: RaggedRows): CountedRows {
   const { offsets_S1 } = rows;
   const mask_T = scratchFloat64(rows.mask_T);

@@ -1,7 +1,7 @@
 /**
  * Loss of a reward model on pairs of responses (Bradley and Terry 1952; Ouyang et al. 2022, arXiv 2203.02155; TRL:
- * `RewardTrainer`): −log σ(r_chosen − r_rejected), the mean over pairs. Only differences matter, so the level of the rewards
- * is free.
+ * `RewardTrainer`): −log σ(r_chosen − r_rejected), the mean over pairs. Only differences matter, so the level of the
+ * rewards is free.
  */
 import { preferenceLoss, type PreferenceLoss } from './preference-loss.ts';
 import type { Numbers } from './ragged.ts';

@@ -44,7 +44,7 @@ function spoil(): void {
   });
 }
 
-/** As the engine gives them, so that the losses make copies. */
+/** The input as the engine gives it, so that the losses make copies. */
 function inFloat32(input: ActorLossInput): ActorLossInput {
   const narrow = (value: unknown) => (value instanceof Float64Array ? Float32Array.from(value) : value);
   return { ...input, ...Object.fromEntries(Object.entries(input).map(([name, value]) => [name, narrow(value)])) };

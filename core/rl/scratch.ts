@@ -1,18 +1,20 @@
 /**
- * Arrays of float64 that a computation over all tokens needs only while it runs. They are kept for the next one: a new array
- * for millions of tokens costs more than a loop over it, in memory that is touched for the first time and in garbage
- * collection.
+ * Arrays of float64 that a computation over all tokens needs only while it runs. They are kept for the next one: a new
+ * array for millions of tokens costs more than a loop over it, in memory that is touched for the first time and in
+ * garbage collection.
  */
 
-/** More than any computation takes. */
+/** The limit of arrays, which is more than any computation takes. */
 const most = 16;
 
 /** Free arrays. */
 let kept: Float64Array[] = [];
-/** Those of the running one. */
+/** Arrays that the running computation has taken; undefined when none runs. */
 let taken: Float64Array[] | undefined;
 
-/** Runs `work`. Its scratch arrays belong to the next computation when it has returned, so none may be in its result. */
+/**
+ * Runs `work`. Its scratch arrays belong to the next computation when it has returned, so none may be in its result.
+ */
 export function withScratch<T>(work: () => T): T {
   if (taken !== undefined) return work();
   taken = [];

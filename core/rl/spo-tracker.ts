@@ -61,7 +61,10 @@ export function updateTracker({ alpha, beta }: PromptTracker, score: number, rho
   return { alpha: rho * alpha + score, beta: rho * beta + 1 - score };
 }
 
-/** D of each row: mean |Δ log π| of its valid tokens, from the log-probs when it was sampled and those under the policy of today. */
+/**
+ * D of each row: mean |Δ log π| of its valid tokens, from the log-probs when it was sampled and those under the policy
+ * of today.
+ */
 export function distancesOfRows(oldLogProb_T: Numbers, logProb_T: Numbers, rows: RaggedRows): Float64Array {
   requireTokens('old log-probs', oldLogProb_T, tokenCount(rows));
   requireTokens('log-probs', logProb_T, tokenCount(rows));
@@ -74,7 +77,10 @@ export function distancesOfRows(oldLogProb_T: Numbers, logProb_T: Numbers, rows:
   });
 }
 
-/** ρ of a prompt whose last response lies at this distance from the policy of today. A prompt that was never sampled has the distance 0. */
+/**
+ * ρ of a prompt whose last response lies at this distance from the policy of today. A prompt that was never sampled has
+ * the distance 0.
+ */
 export function rhoOf(distance: number, { lowest, highest = 0.96, halfDistance = 0.06 }: RhoBounds): number {
   return Math.min(Math.max(2 ** (-distance / halfDistance), lowest), highest);
 }

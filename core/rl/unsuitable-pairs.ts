@@ -1,6 +1,6 @@
 /**
- * Advantage estimators and policy losses that make no sense together, each pair with the reason. A recipe that names such
- * a pair is refused. A pair that is not listed here runs in tests/integration/pairs.test.ts.
+ * Advantage estimators and policy losses that make no sense together, each pair with the reason. A recipe that names
+ * such a pair is refused. A pair that is not listed here runs in tests/integration/pairs.test.ts.
  */
 import { needsOfEstimator } from './names.ts';
 import type { AdvantageName, PolicyLossName } from './names.ts';

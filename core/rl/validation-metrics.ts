@@ -7,13 +7,13 @@
  *   worst@k/mean, worst@k/std     of the worst of them
  *   maj@k/mean, maj@k/std         of the value of their majority vote, where responses have a vote (verl: `pred`)
  *
- * each averaged over the prompts of a data source. With 1,000 seeded draws verl estimates best, worst and maj; here they are
- * exact (best-at-k.ts, majority-at-k.ts). A standard deviation is a prompt's, averaged over prompts, and says nothing about
- * the error of the mean. Prompts may differ in N; then a source has the names of each N, averaged over the prompts that
- * have it.
+ * each averaged over the prompts of a data source. With 1,000 seeded draws verl estimates best, worst and maj; here
+ * they are exact (best-at-k.ts, majority-at-k.ts). A standard deviation is a prompt's, averaged over prompts, and says
+ * nothing about the error of the mean. Prompts may differ in N; then a source has the names of each N, averaged over
+ * the prompts that have it.
  *
- * Names: `val-core/{source}/{number}/{metric}` for mean, best and maj with the largest N of the core number, which is `acc`
- * where the source has it, else `reward`; otherwise `val-aux/…`. A source may contain slashes.
+ * Names: `val-core/{source}/{number}/{metric}` for mean, best and maj with the largest N of the core number, which is
+ * `acc` where the source has it, else `reward`; otherwise `val-aux/…`. A source may contain slashes.
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
@@ -38,7 +38,7 @@ export interface PromptStatistics {
   readonly metrics: MetricsByNumber;
 }
 
-/** By data source. */
+/** Statistics by data source. */
 export type ValidationStatistics = ReadonlyMap<string, MetricsByNumber>;
 
 /** `known`: shared by the prompts of a validation. @throws InvalidInputError for lists of different lengths. */
@@ -86,7 +86,7 @@ export function validationMetrics(
 /** The k or N of a metric's name. */
 const responsesIn = (metric: string): number => Number(/@(\d+)/.exec(metric)?.[1]);
 
-/** Of one number of one prompt. Empty when no response has the number. */
+/** Metrics of one number of one prompt. Empty when no response has the number. */
 function metricsOf(
   list: readonly (number | null)[],
   votes: readonly Vote[] | undefined,

@@ -3,9 +3,9 @@
  *
  *   L_t = ½·max((v − R)², (clip(v, v_old − c, v_old + c) − R)²),  or ½·(v − R)² without clipping
  *
- * aggregated like a policy loss, so that micro-batches add up. The larger loss wins, so clipping only ever slows learning
- * down. `vf_clipfrac` counts tokens where the clipped loss is strictly larger. Where both are equal, or v is exactly at a bound, the
- * derivative is torch's: each side of a tie gets half.
+ * aggregated like a policy loss, so that micro-batches add up. The larger loss wins, so clipping only ever slows
+ * learning down. `vf_clipfrac` counts tokens where the clipped loss is strictly larger. Where both are equal, or v is
+ * exactly at a bound, the derivative is torch's: each side of a tie gets half.
  */
 import { aggregateInPlace, tokenTotal, type BatchTotals } from './aggregate.ts';
 import { float64 } from './float64.ts';
@@ -124,8 +124,8 @@ function larger(a: number, b: number): number {
 }
 
 /**
- * ½·Σ m·x / n, each token divided by n. Multiplying by 1/n, as other modes do, rounds differently in the last bit, and a run
- * that is replayed must give the bits that it gave before there were other modes.
+ * ½·Σ m·x / n, each token divided by n. Multiplying by 1/n, as other modes do, rounds differently in the last bit, and
+ * a run that is replayed must give the bits that it gave before there were other modes.
  */
 function divide(square_T: Float64Array, slope_T: Float64Array, columns: Columns, total: number, ranks: number): number {
   let loss = 0;

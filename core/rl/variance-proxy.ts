@@ -1,18 +1,18 @@
 /**
- * How noisy the policy gradient of a batch is, without a gradient per sample (verl: `compute_variance_proxy_metrics`). The
- * squared norm of a sample's gradient is replaced by its score norm, as for the optimal token baseline:
+ * How noisy the policy gradient of a batch is, without a gradient per sample (verl: `compute_variance_proxy_metrics`).
+ * The squared norm of a sample's gradient is replaced by its score norm, as for the optimal token baseline:
  *
  *   W_s      = Σ_t w_t,  w_t = 1 − 2·π(y_t) + Σ_v π(v)²          π(y_t) = exp(old log-prob)
  *   signal   = ‖g‖²                                              the norm of the batch's gradient
  *   power    = mean over samples of A_s² · max(W_s, 0)           A_s: mean advantage of the sample's tokens
  *   noise    = max(0, (power − signal) / (S − 1))                0 for one sample, and without a gradient norm
  *
- * With importance weights ρ of a rollout correction: power = mean of ρ_s² · A_s² · max(W_s, 0), with ρ_s the mean weight of
- * the sample, and `expected_w` is the mean of Σ_t w_t·ρ_t². verl divides ρ² out again with a divisor of at least 1e-10, so a
- * token of weight 0 is missing from W_s.
+ * With importance weights ρ of a rollout correction: power = mean of ρ_s² · A_s² · max(W_s, 0), with ρ_s the mean
+ * weight of the sample, and `expected_w` is the mean of Σ_t w_t·ρ_t². verl divides ρ² out again with a divisor of at
+ * least 1e-10, so a token of weight 0 is missing from W_s.
  *
- * Means over a sample's tokens have 1e-8 in the denominator, and a fully masked sample counts with A_s = 0. A negative W_s
- * is not raised to 0 in `expected_w`. NaN for a batch without samples.
+ * Means over a sample's tokens have 1e-8 in the denominator, and a fully masked sample counts with A_s = 0. A negative
+ * W_s is not raised to 0 in `expected_w`. NaN for a batch without samples.
  */
 import { at } from '../at.ts';
 import { maskCounts, requireTokens, rowCount, tokenCount, type Numbers, type RaggedRows } from './ragged.ts';

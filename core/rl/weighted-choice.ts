@@ -2,7 +2,8 @@
  * Chooses some of a list by weights, without replacement: one after the other, each with a probability in proportion to
  * its weight among those that are left (numpy: `choice(…, replace=False, p=weights)`). An item's clock rings after
  * −log(1 − u)/weight with a random number u of its own, and the first ones to ring are chosen (Efraimidis and Spirakis
- * 2006). So whether an item is chosen follows from its own random number and the weights, whatever the order of the list.
+ * 2006). So whether an item is chosen follows from its own random number and the weights, whatever the order of the
+ * list.
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';

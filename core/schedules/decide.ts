@@ -75,7 +75,7 @@ export function missingBackfill(record: ScheduleRecord, firings: readonly Firing
     .filter((time) => !there.has(time));
 }
 
-/** As a Date prints it, cut to the second: `2026-11-21T03:00:00.000Z`. */
+/** The time as a Date prints it, cut to the second: `2026-11-21T03:00:00.000Z`. */
 export function isoSeconds(time: Date): string {
   return new Date(Math.floor(time.getTime() / 1000) * 1000).toISOString();
 }

@@ -18,7 +18,7 @@ export function durationMs(text: string): number | undefined {
   return units.reduce((sum, [, ms], index) => sum + Number(match[index + 1] ?? 0) * ms, 0);
 }
 
-/** As durationMs. Throws InvalidInputError that names the option; `least` in milliseconds. */
+/** Does what durationMs does. Throws InvalidInputError that names the option; `least` in milliseconds. */
 export function parseDuration(text: string, option: string, least: number = unitMs.s): number {
   const ms = durationMs(text);
   if (ms === undefined) {

@@ -2,7 +2,7 @@
 export const overlapPolicies = ['skip', 'buffer', 'cancel', 'all'] as const;
 export type OverlapPolicy = (typeof overlapPolicies)[number];
 
-/** For help and `schedule show`. */
+/** Texts for help and `schedule show`. */
 export const overlapDocs: Readonly<Record<OverlapPolicy, string>> = {
   skip: 'do not start',
   buffer: 'start when it has ended; one waits at most',

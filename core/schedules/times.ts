@@ -1,4 +1,7 @@
-/** When a schedule fires: multiples of an interval since 1970, or cron fields in a time zone. Jitter is not part of these times. */
+/**
+ * Times at which a schedule fires: multiples of an interval since 1970, or cron fields in a time zone. Jitter is not
+ * part of these times.
+ */
 import { InvalidInputError } from '../errors.ts';
 import { showValue } from '../recipe/show-value.ts';
 import { parseCron } from './cron.ts';
@@ -15,7 +18,10 @@ export function showTimes(times: ScheduleTimes): string {
   return `cron ${times.cron}${times.timezone === 'UTC' ? '' : ` (${times.timezone})`}`;
 }
 
-/** The first `count` times after `after`, ascending; fewer when the next one is after `until`, or more than eight years away. */
+/**
+ * The first `count` times after `after`, ascending; fewer when the next one is after `until`, or more than eight years
+ * away.
+ */
 export function timesAfter(times: ScheduleTimes, after: Date, count: number, until?: Date): Date[] {
   const found: Date[] = [];
   for (const time of times.type === 'every' ? multiples(times.everyMs, after) : cronTimes(times, after)) {

@@ -1,6 +1,6 @@
 /**
- * Streams and consumers are declared by the control process alone. A worker asks for those that it needs, when it starts and
- * when the server has lost them.
+ * Streams and consumers are declared by the control process alone. A worker asks for those that it needs, when it
+ * starts and when the server has lost them.
  */
 import { z } from 'zod';
 import { roles } from '../roles.ts';

@@ -1,7 +1,7 @@
 /**
- * Samples that are scored ahead. While a rollout job generates, its worker tells a reward worker of the samples that have
- * ended, and the reward worker keeps their outcomes until the reward job comes. Like everything in NATS these messages
- * may be lost: what was not scored ahead is scored by the reward job, which alone commits results.
+ * Samples that are scored ahead. While a rollout job generates, its worker tells a reward worker of the samples that
+ * have ended, and the reward worker keeps their outcomes until the reward job comes. Like everything in NATS these
+ * messages may be lost: what was not scored ahead is scored by the reward job, which alone commits results.
  */
 import { z } from 'zod';
 import { wireVersion } from './messages.ts';

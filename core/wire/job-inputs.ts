@@ -254,7 +254,7 @@ export function checkJobInput(stage: Stage, input: unknown): void {
   );
 }
 
-/** As `checkJobInput`; returns the input of a scoring job. */
+/** Does what `checkJobInput` does; returns the input of a scoring job. */
 export function rewardInput(input: unknown): StageTypes['reward']['input'] {
   checkJobInput('reward', input);
   return input as StageTypes['reward']['input'];

@@ -30,8 +30,9 @@ import type { PfPpoMethod, SpoRho } from '../rl/names.ts';
 import type { OverlongBuffer } from '../rl/overlong.ts';
 
 /**
- * A result object is never overwritten. When it is damaged, or a blob that it names is lost, the job runs again with the
- * next generation number, and so with another job id. Everyone who finds the same damage derives the same id. Absent: 0.
+ * A result object is never overwritten. When it is damaged, or a blob that it names is lost, the job runs again with
+ * the next generation number, and so with another job id. Everyone who finds the same damage derives the same id.
+ * Absent: 0.
  */
 export interface Recomputable {
   readonly generation?: number;
@@ -48,8 +49,9 @@ export interface EngineSettings extends NamesBlockHash {
 export interface Trains {
   readonly components?: readonly string[];
   /**
-   * The run is divided: these are not all of its components, and the others have jobs of their own, which another trainer
-   * can take. A state in the input and the output is then that of these components. Absent: the run is not divided.
+   * The run is divided: these are not all of its components, and the others have jobs of their own, which another
+   * trainer can take. A state in the input and the output is then that of these components. Absent: the run is not
+   * divided.
    */
   readonly part?: true;
 }
@@ -58,14 +60,16 @@ export interface Trains {
 export interface OpenInput extends Recomputable, Trains {
   readonly model: Digest;
   readonly engine: EngineSettings;
-  /** For a fork: instead of the base, this state of another run, which is saved as the new run's first checkpoint. */
+  /**
+   * State of another run with which a fork starts instead of the base; it is saved as the new run's first checkpoint.
+   */
   readonly from?: { readonly runId: string; readonly iteration: number; readonly state: Digest };
 }
 export interface OpenOutput {
-  /** Of all components of the job. */
+  /** Digest of all components of the job. */
   readonly stateDigest: Digest;
   readonly components: Components<ComponentState & { readonly profile: NumericProfile }>;
-  /** Of a fork that is divided, instead of the checkpoint: CheckpointOutput. */
+  /** Shards of a fork that is divided, instead of the checkpoint: CheckpointOutput. */
   readonly shards?: Digest;
 }
 
@@ -135,7 +139,7 @@ export interface RewardOutput {
 export interface ScoredSamples {
   readonly trajectories: Digest;
   readonly scores: Digest;
-  /** In which the draws were sampled; absent: 0. */
+  /** Wave in which the draws were sampled; absent: 0. */
   readonly wave?: number;
   /** Greedy responses to the same draws, one each. */
   readonly baseline?: { readonly trajectories: Digest; readonly scores: Digest };
@@ -150,18 +154,20 @@ export interface AdvantageInput extends Recomputable, Trains {
   readonly inputs: RunInputs;
   readonly profile: NumericProfile;
   readonly draws: readonly { readonly draw: number; readonly row: number }[];
-  /** In draw order. Empty where responses come with the rows. */
+  /** Scored samples in draw order. Empty where responses come with the rows. */
   readonly parts: readonly ScoredSamples[];
   readonly before: Counters;
   readonly cursorAfter: number;
   readonly algorithm: AlgorithmSettings;
-  /** Where the run is divided: the state of the job's components. `parentState` is always the run's. */
+  /** State of the job's components, when the run is divided. `parentState` is always the run's. */
   readonly partState?: Digest;
   /** The critic's values, where another job makes them: ValuesOutput. */
   readonly values?: Digest;
 }
 
-/** The critic's values of the batch that the advantage job will make, where the critic is trained by jobs of its own. */
+/**
+ * The critic's values of the batch that the advantage job will make, where the critic is trained by jobs of its own.
+ */
 export type ValuesInput = Omit<AdvantageInput, 'values'> & Required<Pick<AdvantageInput, 'partState'>>;
 export interface ValuesOutput {
   /** safetensors of a value for each token: FORMAT.md, "Values". */
@@ -178,7 +184,7 @@ export interface AlgorithmSettings {
   readonly gamma?: number;
   /** Absent: 1. */
   readonly lam?: number;
-  /** Where they differ from the defaults of core/rl/advantages/vapo.ts. */
+  /** Settings that differ from the defaults of core/rl/advantages/vapo.ts. */
   readonly vapo?: { readonly alpha: number; readonly lamCritic: number };
   /** The penalty for long responses. Absent: none. */
   readonly overlong?: OverlongBuffer;
@@ -259,7 +265,7 @@ export interface ScheduleSettings extends LrSchedule {
 
 /** How a component is trained on a batch. */
 export interface BatchComponent {
-  /** Of each optimiser step. */
+  /** Learning rate of each optimiser step. */
   readonly learningRates: readonly number[];
   readonly loss: LossSettings;
   readonly optimizer: OptimizerSettings;
@@ -295,7 +301,7 @@ export interface UpdateInput extends Recomputable, Trains {
 export interface UpdateOutput {
   readonly outcome: 'applied' | 'skipped';
   readonly reason?: string;
-  /** Of all components of the job. */
+  /** Digest of all components of the job. */
   readonly stateDigest: Digest;
   readonly components: Components<UpdatedComponent>;
   readonly after: Counters;
@@ -313,7 +319,7 @@ export interface CheckpointInput extends Recomputable, Trains {
 export interface CheckpointOutput {
   /** Key of the manifest; absent where the run is divided. */
   readonly manifest?: string;
-  /** Where the run is divided: JSON blob, PartOfCheckpoint. The manifest is written when there is one of each part. */
+  /** JSON blob of a run that is divided, PartOfCheckpoint. The manifest is written when there is one of each part. */
   readonly shards?: Digest;
 }
 /** What a manifest says of some components. */

@@ -1,6 +1,6 @@
 /**
- * How a machine joins a stack. Its file names the stack and holds a credential that can ask one question. The answer is a JWT
- * for the machine's own key, which permits what a worker of the pool needs, and the build that it must run.
+ * How a machine joins a stack. Its file names the stack and holds a credential that can ask one question. The answer is
+ * a JWT for the machine's own key, which permits what a worker of the pool needs, and the build that it must run.
  */
 import { z } from 'zod';
 import { roles } from '../roles.ts';
@@ -23,7 +23,7 @@ export const joinFile = z.object({
   stack: z.string(),
   nats: z.object({ url: z.string(), ca: z.string() }),
   credential: z.object({ key: z.string(), jwt: z.string() }),
-  /** Of the credential: a word of its subjects. */
+  /** Id of the credential, which is a word of its subjects. */
   id: z.string(),
   pool: poolName,
   roles: z.array(z.enum(joiningRoles)).min(1),
@@ -31,11 +31,11 @@ export const joinFile = z.object({
   store: z.string(),
   /** ISO time. */
   expires: z.string(),
-  /** Of a machine that was bought: only the instances of this launch may join with it, each once. */
+  /** Nonce of a machine that was bought: only the instances of this launch may join with it, each once. */
   nonce: z.string().optional(),
-  /** Of such a machine: it ends itself when it cannot reach the stack for so long. */
+  /** Such a machine ends itself when it cannot reach the stack for so long. */
   lonelySeconds: z.number().positive().optional(),
-  /** Of such a machine: how it runs scorers that are not petrel's own. Absent: in a sandbox only. */
+  /** How such a machine runs scorers that are not petrel's own. Absent: in a sandbox only. */
   ownScorers: z.literal('open').optional(),
 });
 export type JoinFile = Readonly<z.infer<typeof joinFile>>;
@@ -47,7 +47,7 @@ export const joinRequest = z.object({
   key: z.string().regex(/^U[A-Z2-7]{55}$/),
   host: short,
   store: z.string(),
-  /** Of a machine that was bought, with the token of its launch. */
+  /** Id of a machine that was bought, with the token of its launch. */
   bought: z.object({ id: short, nonce: short }).optional(),
 });
 export type JoinRequest = z.infer<typeof joinRequest>;
@@ -60,9 +60,9 @@ export const joinReply = z.discriminatedUnion('answer', [
     jwt: z.string(),
     /** Digest of the build's list of files, in the store. */
     build: z.string(),
-    /** Of the control machine. */
+    /** Instance of the control machine. */
     stackInstance: z.string(),
-    /** In records of the stack's runs. */
+    /** The stack's name in the records of its runs. */
     stackName: z.string(),
     /** The control machine's clock, ms. */
     now: z.number(),
@@ -80,7 +80,10 @@ export const leaveNote = z.object({
 });
 export type LeaveNote = z.infer<typeof leaveNote>;
 
-/** Control → joined machines: a control process has started, perhaps of another build. They ask for their next JWT now, which says so. */
+/**
+ * Control → joined machines: a control process has started, perhaps of another build. They ask for their next JWT now,
+ * which says so.
+ */
 export const renewSubject = 'join-again';
 
 /** Id of the token of a launch of a pool. */

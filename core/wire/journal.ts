@@ -9,7 +9,7 @@ import type { WorkerPlace } from './worker-identity.ts';
 
 export const journalVersion = 1;
 
-/** Of a sample's tokens from the first one on, by content: however they were cut into segments. */
+/** Hash of a sample's tokens from the first one on, by content, however they were cut into segments. */
 const lineageHash = z.string().regex(/^[0-9a-f]{32}$/);
 
 /** Some tokens of one sample, linked by a hash to those before them. */
@@ -51,8 +51,8 @@ export const maxTokensPerJournalMessage = 16_384;
 export const tokensPerSegmentHead = 12;
 
 /**
- * Rollout worker → control (request), once it has claimed the job: the entries of all workers, from this position on. Nobody else
- * may read the journal, and only entries are handed over whose writers had claimed the job.
+ * Rollout worker → control (request), once it has claimed the job: the entries of all workers, from this position on.
+ * Nobody else may read the journal, and only entries are handed over whose writers had claimed the job.
  */
 export const journalRequest = z.object({
   v: z.literal(journalVersion),

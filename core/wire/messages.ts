@@ -27,11 +27,14 @@ export const jobMessage = z.object({
   store: z.string(),
   traceparent: z.string().optional(),
   input: z.record(z.string(), z.unknown()),
-  /** Of a rollout job: how its samples will be scored (jobs.ts, ScoringSettings). They may be scored before it has a result. */
+  /**
+   * How the samples of a rollout job will be scored (jobs.ts, ScoringSettings). They may be scored before the job has a
+   * result.
+   */
   scoring: z.record(z.string(), z.unknown()).optional(),
-  /** Of a rollout job: what to load as its weights. Absent: the fp32 values. */
+  /** What a rollout job loads as its weights. Absent: the fp32 values. */
   publication: publication.optional(),
-  /** Of a reward job: the rollout job whose samples it scores. */
+  /** The rollout job whose samples a reward job scores. */
   follows: z.string().optional(),
 });
 export type JobMessage = z.infer<typeof jobMessage>;
@@ -54,13 +57,13 @@ export const claimReply = z.discriminatedUnion('answer', [
     answer: z.literal('go'),
     /** A worker died while it had this job, so the job runs alone. */
     alone: z.boolean(),
-    /** With it the worker proves that its result is of this claim (infra/store/result-proof.ts). */
+    /** The secret with which the worker proves that its result is of this claim (infra/store/result-proof.ts). */
     secret: z.string(),
-    /** Of a job for an engine: where it may get the run's weights, and what it needs to ask for them (weights.ts). */
+    /** Where the engine's job may get the run's weights, and what it needs to ask for them (weights.ts). */
     weights: weightsHolders.optional(),
     /** No other worker has begun it, so it has no journal. */
     first: z.literal(true).optional(),
-    /** Of a rollout job: `identityText` of the worker that scores its samples ahead. */
+    /** `identityText` of the worker that scores the samples of a rollout job ahead. */
     scorer: z.string().optional(),
   }),
   z.object({ v: version, answer: z.enum(['drop', 'held']) }),
@@ -90,7 +93,7 @@ export const jobEvent = z.discriminatedUnion('type', [
     v: version,
     type: z.literal('failed'),
     incarnation: z.string(),
-    /** Of the claim: a worker that does not hold the job cannot make it fail (infra/store/result-proof.ts). */
+    /** Proof of the claim: a worker that does not hold the job cannot make it fail (infra/store/result-proof.ts). */
     proof: z.string(),
     kind: z.enum(['terminal', 'retryable', 'pause', 'preempted', 'unfit', 'unknown']),
     error: errorJson,
@@ -118,7 +121,7 @@ export const presence = z.object({
   profiles: z.array(z.string()),
   /** The compute types of its engine. */
   computes: z.array(z.enum(['fp32', 'bf16'])).optional(),
-  /** Where other workers get the weights that it has in memory. */
+  /** URL where other workers get the weights that it has in memory. */
   serves: holderUrl.optional(),
   /** The run to which this trainer is leased. */
   lease: z.string().optional(),
@@ -147,7 +150,7 @@ export const presence = z.object({
 });
 export type Presence = z.infer<typeof presence>;
 
-/** As stored. `source`: the process that wrote it. */
+/** A log line, as stored. `source`: the process that wrote it. */
 export const logLine = z.object({
   v: version,
   at: z.string(),
@@ -222,8 +225,8 @@ export const jobStreamSubjects = (role: Role) => `jobs.${role}.>`;
 export const jobConsumerFilter = (role: Role, profile: string) => `jobs.${role}.${profile}.>`;
 export const jobConsumer = (role: Role, profile: string) => `${role}-${profile}`;
 /**
- * The role of the job is part of the subject, because a worker may claim jobs of its own roles only. The run id is, because
- * two runs may need the same job and each stores its own result.
+ * The role of the job is part of the subject, because a worker may claim jobs of its own roles only. The run id is,
+ * because two runs may need the same job and each stores its own result.
  */
 export const claimSubject = (role: Role | '*', runId: RunId, jobId: JobId, from: WorkerPlace) =>
   `claim.${role}.${runId}.${jobId}.${placeWords(from)}`;

@@ -5,7 +5,9 @@ import type { Counters, RunInputs } from '../records/schema.ts';
 import type { Sampling } from '../rl/own/sampler.ts';
 
 const stored = z.object({
-  /** The batch after which it holds; 0 and an empty state: before the first. They make every state a different object. */
+  /**
+   * The batch after which it holds; 0 and an empty state: before the first. They make every state a different object.
+   */
   iteration: z.int().nonnegative(),
   parentState: z.string(),
   /** Digests of the module and the rows that it is about. Of others it says nothing. */

@@ -43,7 +43,7 @@ export interface PermitTiming {
   readonly pollMs: number;
   /** What counts as a minute: longer, because a request may reach the endpoint later than its permit was given. */
   readonly minuteMs: number;
-  /** After this time without any answer a worker gives up. */
+  /** After this time without any answer, a worker gives up. */
   readonly silenceMs: number;
 }
 export const permitTiming: PermitTiming = { leaseMs: 12_000, pollMs: 2_000, minuteMs: 61_000, silenceMs: 60_000 };

@@ -1,9 +1,10 @@
 /**
- * What a run with the estimator `spo` remembers of its prompts (core/rl/spo-tracker.ts), as controllers of the counters:
+ * What a run with the estimator `spo` remembers of its prompts (core/rl/spo-tracker.ts), as controllers of the
+ * counters:
  *
  *   spo        the blob of the trackers: counts of each row that was sampled, and where its last response is
- *   spo.<k>    a blob of last responses (models/last-responses.ts), made with the batch of iteration k; as long as one of
- *              them is still the last response to its row
+ *   spo.<k>    a blob of last responses (models/last-responses.ts), made with the batch of iteration k; as long as one
+ *              of them is still the last response to its row
  *
  * So every blob that a position needs is named by its counters, and a batch writes its own responses only. When there
  * would be more than `mostParts` of these blobs, the next batch writes all responses into one.
@@ -21,7 +22,9 @@ const stored = z.object({
   /** The batch after which it holds. They make every state a different object. */
   iteration: count,
   parentState: z.string(),
-  /** Row, α, β, how many responses were scored, and the iteration whose blob has the last response; null: none is kept. */
+  /**
+   * Row, α, β, how many responses were scored, and the iteration whose blob has the last response; null: none is kept.
+   */
   rows: z.array(z.tuple([count, z.number(), z.number(), count, count.nullable()])),
 });
 
@@ -33,7 +36,7 @@ export interface TrackedPrompt extends PromptTracker {
   readonly part: number | null;
 }
 
-/** By number of the row. Rows that were not sampled yet are absent. */
+/** Trackers by number of the row. Rows that were not sampled yet are absent. */
 export type PromptTrackers = ReadonlyMap<number, TrackedPrompt>;
 
 const STATE = 'spo';
@@ -55,13 +58,18 @@ export function responsesBlob(counters: Counters, iteration: number): string {
   return blob;
 }
 
-/** The iterations whose responses must be written again with those of the next batch, because there are too many blobs. */
+/**
+ * The iterations whose responses must be written again with those of the next batch, because there are too many blobs.
+ */
 export function partsToMerge(trackers: PromptTrackers): ReadonlySet<number> {
   const parts = new Set([...trackers.values()].flatMap(({ part }) => part ?? []));
   return parts.size < mostParts ? new Set() : parts;
 }
 
-/** The controllers after a batch: those of before, with the new trackers, and the blobs of responses that are still the last ones. */
+/**
+ * The controllers after a batch: those of before, with the new trackers, and the blobs of responses that are still the
+ * last ones.
+ */
 export function withTrackers(
   { controllers }: Counters,
   trackers: PromptTrackers,

@@ -10,14 +10,17 @@ const textColumn = z.array(z.string().nullable());
 const scoreTable = z.object({
   /** Digest of the scored trajectories, or of the weights that compared pairs. */
   trajectories: digest,
-  /** Of pairs: the position of these weights. It or the trajectories make every table a different object. */
+  /**
+   * Position of the weights of pairs. the position of these weights. It or the trajectories make every table a
+   * different object.
+   */
   position: z.int().nonnegative().optional(),
   scores: column,
   /** Why a score is null. */
   reasons: z.array(z.string().nullable()),
   /** Extra numeric columns that the scorer returned, including `acc` if given. */
   columns: z.record(z.string(), column),
-  /** Its columns of texts, such as `pred`, cut at `mostText` characters. Absent in older tables. */
+  /** The table's columns of texts, such as `pred`, cut at `mostText` characters. Absent in older tables. */
   texts: z.record(z.string(), textColumn).optional(),
   /** Data sources, and of each sample the index of its own. Absent in older tables. */
   sources: z.object({ names: z.array(z.string()), samples: z.array(z.int().nonnegative()) }).optional(),

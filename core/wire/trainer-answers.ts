@@ -2,14 +2,14 @@
 import { keys } from '../records/keys.ts';
 
 /**
- * It has computed committed iterations again and they came out otherwise, as is expected on another machine. `where` names the
- * iteration of the checkpoint that it could load.
+ * It has computed committed iterations again and they came out otherwise, as is expected on another machine. `where`
+ * names the iteration of the checkpoint that it could load.
  */
 export const otherReplayCode = 'OtherReplay';
 
 /**
- * A standby of such a run must lead, and the last bits of its state are not those of the log. `where` is the key of the result that
- * names its state.
+ * A standby of such a run must lead, and the last bits of its state are not those of the log. `where` is the key of the
+ * result that names its state.
  */
 export const standbyLeadsCode = 'StandbyLeads';
 

@@ -1,6 +1,7 @@
 /**
- * How weights get from a trainer to the processes that sample with them. Each of these asks a process that has the weights in
- * memory, or gets them at that moment: the trainer, or another sampler before it. The store is asked when nobody answers.
+ * How weights get from a trainer to the processes that sample with them. Each of these asks a process that has the
+ * weights in memory, or gets them at that moment: the trainer, or another sampler before it. The store is asked when
+ * nobody answers.
  *
  * ```
  *   GET http://<holder>/<run>/<digest of the publication>/<first byte>
@@ -16,7 +17,7 @@ import { numericProfile, publication } from '../records/schema.ts';
 /** Scheme, address and port of a process that serves weights. */
 export const holderUrl = z.string().regex(/^http:\/\/[^/\s]+:\d+$/);
 
-/** For one process: the holders to ask, the first one first, and the secret of the run with which it asks and answers. */
+/** The holders that one process asks, the first one first, and the secret of the run with which it asks and answers. */
 export const weightsHolders = z.object({ secret: z.string(), urls: z.array(holderUrl) });
 export type WeightsHolders = z.infer<typeof weightsHolders>;
 
@@ -32,15 +33,15 @@ export const newWeights = z.object({
   weights: z.string(),
   /** What the samplers load. Absent: the fp32 values. */
   publication: publication.optional(),
-  /** Who gets them from whom: see `holdersBefore`. */
+  /** The order in which holders get them from each other: see `holdersBefore`. */
   order: z.array(holderUrl),
 });
 export type NewWeights = z.infer<typeof newWeights>;
 export const newWeightsSubject = 'weights.new';
 
 /**
- * The order is a tree with two branches at each place: a process gets the weights from the one halfway before it, or, when that
- * one does not answer, from the first. So no process sends them to many.
+ * The order is a tree with two branches at each place: a process gets the weights from the one halfway before it, or,
+ * when that one does not answer, from the first. So no process sends them to many.
  */
 export function holdersBefore(order: readonly string[], place: number): string[] {
   if (place <= 0) return [];

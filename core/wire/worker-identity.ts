@@ -1,10 +1,10 @@
 /**
- * Who a worker is. The instance names its machine and the worker's name its place there, so equal names on two machines do
- * not disturb each other. The incarnation names the process: the next one at the same place has another.
+ * Identity of a worker. The instance names its machine and the worker's name its place there, so equal names on two
+ * machines do not disturb each other. The incarnation names the process: the next one at the same place has another.
  *
- * Every message of a worker has its instance and name as the last two words of the subject. The server lets a machine of a
- * fleet publish only under its own instance, so nobody can speak for the workers of another machine. What a message says
- * about its sender is never read from its content.
+ * Every message of a worker has its instance and name as the last two words of the subject. The server lets a machine
+ * of a fleet publish only under its own instance, so nobody can speak for the workers of another machine. What a
+ * message says about its sender is never read from its content.
  */
 
 export interface WorkerPlace {
@@ -22,7 +22,7 @@ export const controlName = 'control';
 /** The end of a subject, and the key of the worker in the presence bucket. */
 export const placeWords = ({ instance, worker }: WorkerPlace): string => `${instance}.${worker}`;
 
-/** In subscriptions: the messages of every worker. */
+/** The place in subscriptions that means the messages of every worker. */
 export const anyPlace = '*.*';
 
 /** The sender of a message with this subject. */
@@ -31,7 +31,10 @@ export function senderOf(subject: string): WorkerPlace {
   return { instance, worker };
 }
 
-/** Answers to requests of the machine's workers come below this subject. The server lets a machine hear its own inbox only. */
+/**
+ * Answers to requests of the machine's workers come below this subject. The server lets a machine hear its own inbox
+ * only.
+ */
 export const inboxOf = ({ instance }: Pick<WorkerPlace, 'instance'>): string => `_INBOX.${instance}`;
 
 /** Names the process: in proofs of results, and as the name of its connection. */
@@ -44,6 +47,9 @@ export function parseIdentity(text: string): WorkerIdentity | undefined {
   return { instance, worker, incarnation };
 }
 
-/** For users: `local-1` on the machine of the reader, whose instance is `own`, and `i-0a1b/sampler-1` elsewhere. */
+/**
+ * The name for users: `local-1` on the machine of the reader, whose instance is `own`, and `i-0a1b/sampler-1`
+ * elsewhere.
+ */
 export const shownName = ({ instance, worker }: WorkerPlace, own: string): string =>
   instance === own ? worker : `${instance}/${worker}`;

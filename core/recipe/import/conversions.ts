@@ -9,7 +9,7 @@ export type Converted =
   | { readonly type: 'value'; readonly value: unknown; readonly note?: string }
   /** The same in another form. */
   | { readonly type: 'same'; readonly value: unknown; readonly note: string }
-  /** Nothing is written. */
+  /** The key is left: nothing is written. */
   | { readonly type: 'left'; readonly note: string }
   /** It cannot be met. */
   | { readonly type: 'none'; readonly note: string };

@@ -57,7 +57,7 @@ const SFT: readonly Default[] = [
   },
 ];
 
-/** Those that the input does not set. */
+/** The defaults that the input does not set. */
 export function defaultsThatDiffer(kind: 'rl' | 'sft', isGiven: (path: string) => boolean): DefaultKey[] {
   return (kind === 'sft' ? SFT : RL)
     .filter(({ petrel, verl }) => !isGiven(petrel) && (verl === undefined || !isGiven(verl)))

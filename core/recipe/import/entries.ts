@@ -1,4 +1,6 @@
-/** What a script, a file of overrides or a YAML says: one value for each of verl's keys, with the place where it stands. */
+/**
+ * What a script, a file of overrides or a YAML says: one value for each of verl's keys, with the place where it stands.
+ */
 import { isTree } from '../merge.ts';
 import { parseOverrideValue } from '../override-value.ts';
 import { InvalidInputError } from '../../errors.ts';
@@ -24,7 +26,7 @@ export interface OverrideWord {
   readonly line?: number;
 }
 
-/** More keys than any training has. */
+/** The limit of entries, which is more than any training has. */
 const mostEntries = 5_000;
 
 /** Values by key; later ones win, and stand where the last one stands. */
@@ -59,8 +61,8 @@ export class Entries {
   }
 
   /**
-   * Hydra's overrides: `a.b=v`, `+a.b=v`, `++a.b=v`, `~a.b`. What is none of them becomes a note: options of Hydra (`--config-name`),
-   * groups (`actor@actor_rollout_ref.actor=…`), and words that do not parse.
+   * Hydra's overrides: `a.b=v`, `+a.b=v`, `++a.b=v`, `~a.b`. What is none of them becomes a note: options of Hydra
+   * (`--config-name`), groups (`actor@actor_rollout_ref.actor=…`), and words that do not parse.
    */
   override({ text, line }: OverrideWord): void {
     if (text.trim() === '') return;

@@ -1,7 +1,8 @@
 /**
  * Hydra's interpolations in values: `${trainer.project_name}`, `${oc.env:HOME}`, `${oc.env:NAME,default}`,
- * `${oc.select:a.b,default}`, `${oc.decode:…}`, `${.sibling}`. A variable has the type that its text looks like, because verl's
- * typed configuration converts it. Others, and references to keys that are not set, make the value unknown.
+ * `${oc.select:a.b,default}`, `${oc.decode:…}`, `${.sibling}`. A variable has the type that its text looks like,
+ * because verl's typed configuration converts it. Others, and references to keys that are not set, make the value
+ * unknown.
  */
 import { InvalidInputError } from '../../errors.ts';
 import { parseOverrideValue } from '../override-value.ts';

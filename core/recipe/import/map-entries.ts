@@ -1,4 +1,7 @@
-/** From verl's keys to a recipe: applies the table, then petrel's own schema. Nothing is thrown; everything is reported. */
+/**
+ * Maps verl's keys to a recipe: applies the table, then petrel's own schema. applies the table, then petrel's own
+ * schema. Nothing is thrown; everything is reported.
+ */
 import { checkRecipe } from '../parse.ts';
 import { nearest } from '../../nearest.ts';
 import { recipeKey, recipeKeys, recipeSections } from '../keys.ts';

@@ -5,10 +5,10 @@ import type { Note } from './entries.ts';
 import type { Reason } from './reasons.ts';
 
 /**
- * same: petrel's key has the same name, without the wrapper · moved: another name, the same meaning · differs: the meaning
- * differs, as the note says · met: nothing to set, because petrel does what the value asks for · later: the key exists, but
- * no run can use this value yet · none: no counterpart · refused: the key exists, but not with this value · unreadable:
- * the value is not known · unknown: petrel does not know this key of verl.
+ * same: petrel's key has the same name, without the wrapper · moved: another name, the same meaning · differs: the
+ * meaning differs, as the note says · met: nothing to set, because petrel does what the value asks for · later: the key
+ * exists, but no run can use this value yet · none: no counterpart · refused: the key exists, but not with this value ·
+ * unreadable: the value is not known · unknown: petrel does not know this key of verl.
  */
 export const OUTCOMES = [
   'same',

@@ -14,7 +14,7 @@ export function overridesIn(text: string): OverrideWord[] {
 
 export const isOverride = (word: string): boolean => /^(?:~|\+{0,2})[A-Za-z_][\w.@/-]*(?:=|$)/.test(word);
 
-/** At blanks, with the quotes of a shell removed; undefined for a quote that is not closed. */
+/** Splits at blanks, with the quotes of a shell removed; undefined for a quote that is not closed. */
 function shellWords(line: string): string[] | undefined {
   const words: string[] = [];
   let word: string | undefined;

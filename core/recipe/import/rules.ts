@@ -18,7 +18,7 @@ export interface Rule {
   readonly convert?: ConversionName;
   /** Values for which nothing needs to be set, because petrel does so. */
   readonly met?: readonly unknown[];
-  /** For all other values. */
+  /** The reason for all other values. */
   readonly none?: Reason;
 }
 

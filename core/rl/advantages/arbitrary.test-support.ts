@@ -55,8 +55,8 @@ const sample = (group: number): fc.Arbitrary<Omit<ArbitrarySample, 'step'>> =>
   });
 
 /**
- * Groups of two to four samples in any order, with two valid tokens or more in all. No two have the same step, because an
- * episode cannot have it twice.
+ * Groups of two to four samples in any order, with two valid tokens or more in all. No two have the same step, because
+ * an episode cannot have it twice.
  */
 export const arbitrarySamples: fc.Arbitrary<ArbitrarySample[]> = fc
   .array(fc.integer({ min: 2, max: 4 }), { minLength: 1, maxLength: 3 })

@@ -28,7 +28,10 @@ export interface GroupStats {
   readonly std: number;
 }
 
-/** For a group of one: mean 0 and std 1, so it keeps its score. The spread is exactly 0 when all scores are equal. */
+/**
+ * Statistics of a group; a group of one has mean 0 and std 1, so it keeps its score. The spread is exactly 0 when all
+ * scores are equal.
+ */
 export function groupStats(scores_S: Numbers, members: readonly number[]): GroupStats {
   if (members.length === 1) return { mean: 0, std: 1 };
   const first = at(scores_S, at(members, 0));

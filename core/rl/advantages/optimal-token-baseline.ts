@@ -116,7 +116,7 @@ class GroupBaseline {
     this.#totalWeights = new Float64Array(this.#weightedReturns.length);
   }
 
-  /** Without members the baseline is 0. */
+  /** Fits the baseline of a group; without members it is 0. */
   fit(members: readonly number[]): void {
     const [weighted, total, mask_T] = [this.#weightedReturns, this.#totalWeights, this.#mask_T];
     weighted.fill(0);

@@ -1,6 +1,6 @@
 /**
- * Between scores per sample and rewards per token. A score stands on one token, and is the sum of its row again. verl
- * sums the whole row for estimators of outcomes, so a reward at mask 0 counts there.
+ * Converts between scores per sample and rewards per token. A score stands on one token, and is the sum of its row
+ * again. verl sums the whole row for estimators of outcomes, so a reward at mask 0 counts there.
  */
 import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';

@@ -46,7 +46,9 @@ function compute(
   return { advantages_T: maskedWhiten(returns_T, rows.mask_T), returns_T };
 }
 
-/** For each sample what a value is multiplied by, k / (k − 1), and what is subtracted, the group's sum / (k − 1). */
+/**
+ * Two numbers for each sample: the factor of a value, k / (k − 1), and what is subtracted, the group's sum / (k − 1).
+ */
 interface LeaveOneOut {
   readonly scale_S: Float64Array;
   readonly baseline_S: Float64Array;

@@ -3,14 +3,15 @@
  *
  *   A_s = score_s − (log Σ exp(β·score) − log n) / β
  *
- * over the WHOLE batch, not per prompt. β = 0 is the arithmetic mean; a large β approaches the maximum, a negative one the minimum.
+ * over the WHOLE batch, not per prompt. β = 0 is the arithmetic mean; a large β approaches the maximum, a negative one
+ * the minimum.
  */
 import { ADVANTAGE_NEEDS } from '../names.ts';
 import type { Numbers } from '../ragged.ts';
 import { outcomeAdvantages, outcomeScores } from './outcomes.ts';
 import type { AdvantageBatch, AdvantageEstimator, Advantages } from './types.ts';
 
-/** With β = 1, as by default in the recipe. */
+/** SPPO with β = 1, as by default in the recipe. */
 export const sppo: AdvantageEstimator = { name: 'sppo', needs: ADVANTAGE_NEEDS.sppo, compute };
 
 function compute({ rows, rewards_T }: AdvantageBatch): Advantages {

@@ -92,7 +92,7 @@ function largestFirst(a: Part, b: Part): number {
   return comparePart(b, a);
 }
 
-/** By sum, then by number of items, then by the items themselves. */
+/** Compares by sum, then by number of items, then by the items themselves. */
 function comparePart(a: Part, b: Part): number {
   if (a.sum !== b.sum) return a.sum - b.sum;
   if (a.items.length !== b.items.length) return a.items.length - b.items.length;

@@ -47,7 +47,7 @@ function promptPartitions(lengths_S: Numbers, groups_S: ArrayLike<unknown>, rank
   return groupBalancedPartitions(lengths_S, groups_S, ranks);
 }
 
-/** Inside a rank, long rows go to the middle. */
+/** Orders the rows inside a rank: long ones go to the middle. */
 function smallAtBothEnds(part: readonly number[], costs_S: Numbers): number[] {
   const rising = part.toSorted((a, b) => at(costs_S, a) - at(costs_S, b) || a - b);
   const ofParity = (parity: number) => rising.filter((_, i) => i % 2 === parity);

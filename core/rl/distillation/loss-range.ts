@@ -14,7 +14,10 @@ export function lossRange(loss_T: Float64Array, mask_T: Float64Array): Record<st
   return { 'distillation/loss_min': min, 'distillation/loss_max': max };
 }
 
-/** Clamps to ±limit in place, on both sides because k1 can be negative. No derivative passes on the limit and beyond, as in torch. */
+/**
+ * Clamps to ±limit in place, on both sides because k1 can be negative. No derivative passes on the limit and beyond, as
+ * in torch.
+ */
 export function clampLosses(loss_T: Float64Array, limit: number | undefined, derivative_T?: Float64Array): void {
   if (limit === undefined) return;
   for (let t = 0; t < loss_T.length; t++) {

@@ -1,13 +1,14 @@
 /**
- * Distillation on the student's own samples from one log-prob of the teacher per token (verl: `distillation_loss` with an
- * estimator; on-policy distillation: Agarwal et al. 2023, arXiv 2306.13649; as a policy gradient: Lu and Thinking Machines
- * 2025). With D_t an estimate of KL(student ‖ teacher) at the sampled token (kl.ts), clamped to ±loss_max_clamp:
+ * Distillation on the student's own samples from one log-prob of the teacher per token (verl: `distillation_loss` with
+ * an estimator; on-policy distillation: Agarwal et al. 2023, arXiv 2306.13649; as a policy gradient: Lu and Thinking
+ * Machines 2025). With D_t an estimate of KL(student ‖ teacher) at the sampled token (kl.ts), clamped to
+ * ±loss_max_clamp:
  *
  *   supervised        the aggregate of D
  *   policy gradient   a policy loss with advantages −sg(D)
  *
- * k1 can only be used as a policy gradient: its own gradient is that of log π alone, whose expectation is zero. verl refuses
- * `k1`, but not `kl`, which is the same.
+ * k1 can only be used as a policy gradient: its own gradient is that of log π alone, whose expectation is zero. verl
+ * refuses `k1`, but not `kl`, which is the same.
  */
 import { aggregateInPlace, type BatchTotals } from '../aggregate.ts';
 import { float64 } from '../float64.ts';
@@ -19,7 +20,7 @@ import { requireTokens, tokenCount, type Numbers } from '../ragged.ts';
 import { clampLosses, lossRange } from './loss-range.ts';
 
 export interface TeacherLossInput extends Omit<PolicyLossInput, 'advantages_T'> {
-  /** Of the sampled tokens, under the teacher. */
+  /** Log-probs of the sampled tokens, under the teacher. */
   readonly teacherLogProb_T: Numbers;
 }
 
@@ -91,7 +92,7 @@ function asPolicyGradient(input: TeacherLossInput, config: DistillationConfig): 
   };
 }
 
-/** Of the losses before they are clamped. k1 can be negative, so the mean is of absolute values. */
+/** Metrics of the losses before they are clamped. k1 can be negative, so the mean is of absolute values. */
 function estimatorMetrics(kl_T: Float64Array, { rows }: TeacherLossInput): Record<string, number> {
   const mask_T = float64(rows.mask_T);
   let [sum, count] = [0, 0];

@@ -1,13 +1,13 @@
 /**
- * Distillation by the exact forward KL on the teacher's k most probable tokens (verl: `forward_kl_topk`). At each position,
- * with p the teacher's and q the student's probabilities of these k tokens, both log-probs clamped from below at
- * `log_prob_min_clamp`:
+ * Distillation by the exact forward KL on the teacher's k most probable tokens (verl: `forward_kl_topk`). At each
+ * position, with p the teacher's and q the student's probabilities of these k tokens, both log-probs clamped from below
+ * at `log_prob_min_clamp`:
  *
  *   D = max(Σ_k p·(log p − log q), 0)
  *
- * The k probabilities do not add up to 1, so the sum can be negative; it is set to 0 there, without a gradient. There is no
- * gradient to a student's log-prob below the clamp either. The masses (Σ p, Σ q) are those before the clamp. The gradient is
- * with respect to the student's log-probs of the teacher's tokens, K = k values per position.
+ * The k probabilities do not add up to 1, so the sum can be negative; it is set to 0 there, without a gradient. There
+ * is no gradient to a student's log-prob below the clamp either. The masses (Σ p, Σ q) are those before the clamp. The
+ * gradient is with respect to the student's log-probs of the teacher's tokens, K = k values per position.
  */
 import { aggregateInPlace, type BatchTotals } from '../aggregate.ts';
 import { float64 } from '../float64.ts';
@@ -26,7 +26,7 @@ export interface TopkInput {
 }
 
 export interface TopkKl {
-  /** Before it is clamped at 0. */
+  /** The divergence before it is clamped at 0. */
   readonly kl_T: Float64Array;
   /** d max(kl, 0) / d student's log-prob. */
   readonly dLogProb_TK: Float64Array;
@@ -154,7 +154,7 @@ function topkMetrics(
   };
 }
 
-/** Over the valid tokens; NaN without any. */
+/** Range over the valid tokens; NaN without any. */
 function range(values_T: Float64Array, mask_T: Float64Array) {
   let [sum, count, min, max] = [0, 0, Infinity, -Infinity];
   for (let t = 0; t < values_T.length; t++) {

@@ -1,7 +1,8 @@
 /**
- * Tries a module of the user's own before a run uses it: on small random batches its results must have the right form and be
- * the same twice, and the gradient of a loss is compared with central differences that hold all detached quantities fixed.
- * Places within a kink of the loss (a clip, a max) have no derivative and are left out; finite-difference.ts.
+ * Tries a module of the user's own before a run uses it: on small random batches its results must have the right form
+ * and be the same twice, and the gradient of a loss is compared with central differences that hold all detached
+ * quantities fixed. Places within a kink of the loss (a clip, a max) have no derivative and are left out;
+ * finite-difference.ts.
  */
 import { InvalidInputError } from '../../errors.ts';
 import { numericGradient } from '../finite-difference.ts';
@@ -16,7 +17,7 @@ import type { OwnAdvantageEstimator, OwnPolicyLoss } from './types.ts';
 /** Relative to 1 + the size of the derivative by one token, times the number of valid tokens. */
 const tolerance = 1e-5;
 
-/** Where the gradient differs most from the finite difference. */
+/** The place where the gradient differs most from the finite difference. */
 export interface GradientDifference {
   readonly difference: number;
   readonly batch: number;

@@ -27,7 +27,7 @@ export interface OwnLossCall {
 
 type DetachedName = keyof Detached;
 
-/** Where a run finds what a loss may need. */
+/** The sources of a run for what a loss may need. */
 export interface OwnLossSources extends PolicyLossInput {
   readonly entropy_T?: Numbers | undefined;
   readonly values_T?: Numbers | undefined;
@@ -115,7 +115,7 @@ export function ownLossResult(loss: OwnPolicyLoss, call: OwnLossCall): PolicyLos
   return { loss: result.loss, dLogProb_T, metrics: { ...metricsOf(result.metrics), ...kl } };
 }
 
-/** As a module's `aggregate`: with the importance weights of trainer against sampler, if there are any. */
+/** Does what a module's `aggregate` does, with the importance weights of trainer against sampler, if there are any. */
 function aggregateWeighted(values_T: Float64Array, rows: OwnRows, { rolloutIsWeights_T, config }: OwnLossCall) {
   const weighted_T = checkedNumbers('the argument of aggregate', values_T, rows.mask_T.length);
   clearOutside(weighted_T, rows);

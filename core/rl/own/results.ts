@@ -12,7 +12,10 @@ export const ownRows = ({ offsets_S1, mask_T }: RaggedRows): OwnRows => ({
   mask_T: new Float64Array(mask_T),
 });
 
-/** @throws InvalidInputError for anything but an object; a promise is named, because an async function is an easy mistake. */
+/**
+ * @throws InvalidInputError for anything but an object; a promise is named, because an async function is an easy
+ * mistake.
+ */
 export function checkedObject<T extends object>(result: T): T {
   if (result instanceof Promise) {
     result.catch(() => {}); // it is refused, so nobody waits for it
@@ -37,7 +40,10 @@ export function requireFinite(name: string, values: Float64Array): void {
   if (i >= 0) throw new InvalidInputError(`${name}[${i}] is ${values[i]}: expected finite numbers`);
 }
 
-/** Under the names of the table of metrics. @throws InvalidInputError for a name or a value that no metric may have. */
+/**
+ * The metrics under the names of the table of metrics. @throws InvalidInputError for a name or a value that no metric
+ * may have.
+ */
 export function metricsOf(given: unknown): Record<string, number> {
   if (given === undefined) return {};
   if (typeof given !== 'object' || given === null)

@@ -1,4 +1,7 @@
-/** Calls a sampler of the user's own and checks what it returns. It runs in the module's thread, whose messages are copies. */
+/**
+ * Calls a sampler of the user's own and checks what it returns. It runs in the module's thread, whose messages are
+ * copies.
+ */
 import { InvalidInputError } from '../../errors.ts';
 import { checkedNumbers, checkedObject, requireFinite } from './results.ts';
 import type { OwnSampler, OwnSamplerInput } from './types.ts';
@@ -7,9 +10,9 @@ const mostStateBytes = 1024 * 1024;
 
 /** How rows are drawn until the next call. */
 export interface Sampling {
-  /** Of each row. */
+  /** Weight of each row. */
   readonly weights: readonly number[];
-  /** Of JSON. */
+  /** State made of JSON. */
   readonly state: unknown;
 }
 

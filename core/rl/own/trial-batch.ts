@@ -1,7 +1,7 @@
 /**
- * Small random batches on which a module of the user's own is tried when a run starts. They follow from the number of the
- * batch, and contain the edges of real ones: a response without a valid token, one valid token in all, log-probs that equal
- * the old ones, ratios far from 1, a response alone in its group.
+ * Small random batches on which a module of the user's own is tried when a run starts. They follow from the number of
+ * the batch, and contain the edges of real ones: a response without a valid token, one valid token in all, log-probs
+ * that equal the old ones, ratios far from 1, a response alone in its group.
  */
 import { philoxUniform } from '../philox.ts';
 import { raggedRows } from '../ragged.ts';
@@ -19,7 +19,9 @@ function numbersOf(batch: number): (low: number, high: number) => number {
   return (low, high) => low + (high - low) * philoxUniform([next++, batch, 0, 0], key);
 }
 
-/** For a loss: moderate numbers, so that its terms matter and a finite difference is exact to many digits. */
+/**
+ * A trial input for a loss: moderate numbers, so that its terms matter and a finite difference is exact to many digits.
+ */
 export function trialLossInput(batch: number): OwnLossSources & { readonly seed: readonly number[] } {
   const random = numbersOf(batch);
   const rows = trialRows(batch, random);
@@ -41,7 +43,10 @@ export function trialLossInput(batch: number): OwnLossSources & { readonly seed:
   };
 }
 
-/** For an estimator: three prompts, the last one with a single response; in every third batch all scores are equal. */
+/**
+ * A trial batch for an estimator: three prompts, the last one with a single response; in every third batch all scores
+ * are equal.
+ */
 export function trialAdvantageBatch(batch: number): AdvantageBatch {
   const random = numbersOf(batch);
   const rows = trialRows(batch, random);

@@ -1,7 +1,8 @@
 /**
- * What a module of your own exports to be a policy loss, an advantage estimator or a sampler: docs/change-a-loss.md, docs/own-sampler.md. It runs in a
- * thread of its own and gets copies, so it may write to what it is given. Letters behind a name are its shape, as in
- * ragged.ts: T one value per response token, S one per response, all responses one after the other.
+ * What a module of your own exports to be a policy loss, an advantage estimator or a sampler: docs/change-a-loss.md,
+ * docs/own-sampler.md. It runs in a thread of its own and gets copies, so it may write to what it is given. Letters
+ * behind a name are its shape, as in ragged.ts: T one value per response token, S one per response, all responses one
+ * after the other.
  */
 import type { LossAggMode, OwnEstimatorNeed, OwnLossNeed } from '../names.ts';
 
@@ -38,7 +39,7 @@ export interface OwnLossSettings {
 export interface Detached {
   /** The same numbers as the input's logProb_T, for stop-gradient terms. */
   readonly logProb_T: Float64Array;
-  /** Under the policy before the update. */
+  /** Log-probs under the policy before the update. */
   readonly oldLogProb_T: Float64Array;
   readonly advantages_T: Float64Array;
   /** Need `rolloutLogProbs`: as recorded while sampling. */
@@ -144,7 +145,7 @@ export interface OwnSamplerInput {
   readonly rows: number;
   /** Every row, in the first call only, which is made when the run is created. */
   readonly facts?: readonly OwnSamplerRow[];
-  /** Of the last batch, in the order of its draws; empty in the first call. */
+  /** Results of the last batch, in the order of its draws; empty in the first call. */
   readonly results: readonly OwnSamplerResult[];
   /** What the last call returned as `state`; null in the first call. */
   readonly state: unknown;
@@ -152,8 +153,8 @@ export interface OwnSamplerInput {
 
 export interface OwnSampling {
   /**
-   * Of each row, 0 or more, and of one at least more than 0. A row with 0 is passed over. Where `data.gen_batch_size` is
-   * larger than a batch, rows are drawn from so many with these weights.
+   * Weight of each row, 0 or more, and of one at least more than 0. A row with 0 is passed over. Where
+   * `data.gen_batch_size` is larger than a batch, rows are drawn from so many with these weights.
    */
   readonly weights: ArrayLike<number>;
   /** Anything that JSON can hold, at most 1 MiB; absent: null. */

@@ -1,6 +1,7 @@
 /**
- * Training directly against the policy that sampled, without recomputing old log-probs (verl: `bypass_mode`). Importance
- * weights and rejection (rollout-correction/) compare the CURRENT policy with the rollout's log-probs, in every micro-batch:
+ * Training directly against the policy that sampled, without recomputing old log-probs (verl: `bypass_mode`).
+ * Importance weights and rejection (rollout-correction/) compare the CURRENT policy with the rollout's log-probs, in
+ * every micro-batch:
  *
  *   ppo_clip    `vanilla` with old := rollout; its ratio already is the importance weight, so weights are only reported
  *   reinforce   −A·log π·sg(w), or −A·log π without weights

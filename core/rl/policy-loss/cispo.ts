@@ -1,6 +1,6 @@
 /**
- * Clipped importance sampling (verl: `cispo`; MiniMax-M1 2025, arXiv 2506.13585): L = −sg(clip(ρ, 1 − low, 1 + high))·A·log π.
- * The clip bounds the weight but never removes a token's gradient.
+ * Clipped importance sampling (verl: `cispo`; MiniMax-M1 2025, arXiv 2506.13585): L = −sg(clip(ρ, 1 − low, 1 +
+ * high))·A·log π. The clip bounds the weight but never removes a token's gradient.
  */
 import { clamp } from '../clamp.ts';
 import { clipBounds } from './clip-bounds.ts';

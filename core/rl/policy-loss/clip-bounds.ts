@@ -12,8 +12,8 @@ export function clipWidths(config: PolicyLossConfig): readonly [low: number, hig
 }
 
 /**
- * The share of a gradient that passes max(x, clamp(x)) where x is not clipped: all of it, and half on a bound, where torch's
- * max divides it between two equal values and its clamp passes nothing.
+ * The share of a gradient that passes max(x, clamp(x)) where x is not clipped: all of it, and half on a bound, where
+ * torch's max divides it between two equal values and its clamp passes nothing.
  */
 export function passedShare(value: number, lowest: number, highest: number): number {
   return value === lowest || value === highest ? 0.5 : 1;

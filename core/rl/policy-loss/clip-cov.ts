@@ -1,12 +1,13 @@
 /**
- * Clip-Cov (verl: `clip_cov`; Cui et al. 2025, "The entropy mechanism", arXiv 2505.22617): PPO's clip, and in addition a few
- * tokens are dropped that would reduce the entropy most. With means over the valid tokens at hand,
+ * Clip-Cov (verl: `clip_cov`; Cui et al. 2025, "The entropy mechanism", arXiv 2505.22617): PPO's clip, and in addition
+ * a few tokens are dropped that would reduce the entropy most. With means over the valid tokens at hand,
  *
  *   cov = (A − mean A)·(log π − mean log π)
- *   L = max(−A·ρ, −A·clip(ρ, 1 − low, 1 + high)), and 0 for k = max(⌊clip_cov_ratio·n⌋, 1) tokens, drawn at random among
- *   those with clip_cov_lb < cov < clip_cov_ub whose ratio is not clipped
+ *   L = max(−A·ρ, −A·clip(ρ, 1 − low, 1 + high)), and 0 for k = max(⌊clip_cov_ratio·n⌋, 1) tokens, drawn at random
+ *   among those with clip_cov_lb < cov < clip_cov_ub whose ratio is not clipped
  *
- * There is no dual clip, and the log-ratio is not clamped. `pg_clipfrac` counts the dropped tokens only, not the clipped ones.
+ * There is no dual clip, and the log-ratio is not clamped. `pg_clipfrac` counts the dropped tokens only, not the
+ * clipped ones.
  */
 import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';

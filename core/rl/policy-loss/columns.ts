@@ -1,4 +1,7 @@
-/** The inputs of a policy loss in the form that its loops read. The arrays are scratch: none may be in the loss's result. */
+/**
+ * The inputs of a policy loss in the form that its loops read. The arrays are scratch: none may be in the loss's
+ * result.
+ */
 import { scratchFloat64 } from '../scratch.ts';
 import { InvalidInputError } from '../../errors.ts';
 import { countedRows, requireTokens, tokenCount, type RaggedRows } from '../ragged.ts';
@@ -7,7 +10,7 @@ import type { PolicyLossInput } from './types.ts';
 
 export interface LossColumns {
   readonly tokens: number;
-  /** Those of the input, with the mask below and its counts, so that what follows need not make them again. */
+  /** The rows of the input, with the mask below and its counts, so that later code need not make them again. */
   readonly rows: RaggedRows;
   readonly mask_T: Float64Array;
   /** Σ mask: what shares of tokens divide by. */

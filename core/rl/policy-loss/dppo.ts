@@ -1,14 +1,14 @@
 /**
- * Divergence proximal policy optimisation (verl: `dppo_tv`, `dppo_kl`; arXiv 2602.04879): instead of clipping the ratio, a
- * token is left out when its probability has moved too far in the direction that its advantage asks for.
+ * Divergence proximal policy optimisation (verl: `dppo_tv`, `dppo_kl`; arXiv 2602.04879): instead of clipping the
+ * ratio, a token is left out when its probability has moved too far in the direction that its advantage asks for.
  *
  *   L = −A·sg(min(ρ, C))·log π·v
  *   dppo_tv   v = [π − π_old ≤ high] where A > 0, else [π − π_old ≥ −low]
- *   dppo_kl   v = [d ≤ high or π ≤ π_old] where A > 0, else [d ≤ low or π ≥ π_old], with the divergence of the sampled token
- *             against all others,  d = π_old·log(π_old/π) + (1 − π_old)·log((1 − π_old + 1e-8)/(1 − π + 1e-8))
+ *   dppo_kl   v = [d ≤ high or π ≤ π_old] where A > 0, else [d ≤ low or π ≥ π_old], with the divergence of the sampled
+ *             token against all others,  d = π_old·log(π_old/π) + (1 − π_old)·log((1 − π_old + 1e-8)/(1 − π + 1e-8))
  *
- * low and high are `clip_ratio_low` and `clip_ratio_high`, here divergences. C is `clip_ratio_c`: verl's code falls back to
- * 20, but its YAML always gives 3. `pg_clipfrac` is the share of tokens that are left out.
+ * low and high are `clip_ratio_low` and `clip_ratio_high`, here divergences. C is `clip_ratio_c`: verl's code falls
+ * back to 20, but its YAML always gives 3. `pg_clipfrac` is the share of tokens that are left out.
  */
 import { clamp } from '../clamp.ts';
 import { columnsOf, tokenMean } from './columns.ts';

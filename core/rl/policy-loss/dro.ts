@@ -1,5 +1,6 @@
 /**
- * Direct reward optimisation (verl: `dro`; Richemond et al. 2024, arXiv 2405.19107): a squared log-ratio instead of a clip,
+ * Direct reward optimisation (verl: `dro`; Richemond et al. 2024, arXiv 2405.19107): a squared log-ratio instead of a
+ * clip,
  *
  *   L = −(A·log π − (β/2)·(log π − log π_old)²)
  *

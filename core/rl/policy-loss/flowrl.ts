@@ -1,12 +1,12 @@
 /**
- * FlowRL (verl-recipe: `flowrl`; Zhu et al. 2025, arXiv 2509.15207): trajectory balance, so that the policy's distribution
- * matches exp(reward)/Z. With means over the valid tokens of a row, and Z from a head beside the policy,
+ * FlowRL (verl-recipe: `flowrl`; Zhu et al. 2025, arXiv 2509.15207): trajectory balance, so that the policy's
+ * distribution matches exp(reward)/Z. With means over the valid tokens of a row, and Z from a head beside the policy,
  *
  *   δ_s = log Z_s + mean log π − β·mean R − mean log π_ref
  *   L = mean over rows of sg(min(exp(Σ_t (log π − log π_old)), 10))·δ_s²
  *
- * R are the advantages. The weight is capped from above only, and the log-ratio isn't clamped. A row without a valid token
- * contributes log Z². The aggregation mode is ignored.
+ * R are the advantages. The weight is capped from above only, and the log-ratio isn't clamped. A row without a valid
+ * token contributes log Z². The aggregation mode is ignored.
  */
 import { at } from '../../at.ts';
 import { rowMeanWeight } from '../aggregate.ts';

@@ -1,6 +1,7 @@
 /**
- * Geometric-mean policy optimisation (verl: `geo_mean`; Zhao et al. 2025, arXiv 2507.20673). A log-ratio is clipped only on
- * the side that would raise the objective; the sequence's ratio is the geometric mean of its tokens', its advantage the
+ * Geometric-mean policy optimisation (verl: `geo_mean`; Zhao et al. 2025, arXiv 2507.20673). A log-ratio is clipped
+ * only on the side that would raise the objective; the sequence's ratio is the geometric mean of its tokens', its
+ * advantage the
  * mean of theirs:  L_s = −A_s · exp(Σ clip(log ρ)·m / (Σ m + 1e-8)). The loss is the plain mean over rows, empty ones
  * included: aggregation mode and totals are ignored. Importance weights enter as geometric mean of w + 1e-10.
  */

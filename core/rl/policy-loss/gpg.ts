@@ -1,6 +1,6 @@
 /**
- * Group policy gradient (verl: `gpg`; Chu et al. 2025, arXiv 2504.02546): L = −A·log π, the plain policy gradient. It ignores
- * old log-probs and reports no metric. Meant for the advantages of the same name.
+ * Group policy gradient (verl: `gpg`; Chu et al. 2025, arXiv 2504.02546): L = −A·log π, the plain policy gradient. It
+ * ignores old log-probs and reports no metric. Meant for the advantages of the same name.
  */
 import { columnsOf } from './columns.ts';
 import { scratch } from '../scratch.ts';

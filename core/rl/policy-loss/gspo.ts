@@ -1,7 +1,8 @@
 /**
- * Group sequence policy optimisation (verl: `gspo`; Zheng et al. 2025, arXiv 2507.18071): PPO's clip on the ratio of whole
- * sequences. With s = mean_t (log π − log π_old) of the row, a token's ratio is ρ = exp(min(log π − sg(log π) + sg(s), 10)):
- * all tokens of a row have the same value, and each gets its own gradient. Aggregation is always seq-mean-token-mean.
+ * Group sequence policy optimisation (verl: `gspo`; Zheng et al. 2025, arXiv 2507.18071): PPO's clip on the ratio of
+ * whole sequences. With s = mean_t (log π − log π_old) of the row, a token's ratio is ρ = exp(min(log π − sg(log π) +
+ * sg(s), 10)): all tokens of a row have the same value, and each gets its own gradient. Aggregation is always
+ * seq-mean-token-mean.
  */
 import { clamp } from '../clamp.ts';
 import { at } from '../../at.ts';
@@ -55,7 +56,9 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
   return { ...reduced, metrics };
 }
 
-/** Multiplied, not skipped: as in the reference, a NaN outside the mask spoils its row, and the row gets no gradient. */
+/**
+ * Multiplied, not skipped: as in the reference, a NaN outside the mask spoils its row, and the row gets no gradient.
+ */
 function meanLogRatio({ mask_T, detachedLogProb_T, oldLogProb_T }: LossColumns, from: number, to: number): number {
   let [sum, count] = [0, 0];
   for (let t = from; t < to; t++) {

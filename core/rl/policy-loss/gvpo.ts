@@ -1,12 +1,13 @@
 /**
- * Group variance policy optimisation (verl-recipe: `gvpo`; Zhang et al. 2025, arXiv 2504.19599): the log-ratio of a whole
- * response, as an implicit reward relative to its group, shall equal its advantage.
+ * Group variance policy optimisation (verl-recipe: `gvpo`; Zhang et al. 2025, arXiv 2504.19599): the log-ratio of a
+ * whole response, as an implicit reward relative to its group, shall equal its advantage.
  *
  *   r_s = β·(Σ_t log π − Σ_t log π_old)
  *   L = ½·Σ_s ((r_s − sg(mean_g r)) − A_s)² / (n − 1),  A_s the mean advantage of the row's valid tokens
  *
- * n is the number of responses to a prompt. The sum over rows is divided by n − 1 only, so the loss grows with the number of
- * prompts, micro-batches add up, and aggregation mode and totals are ignored. A row without a valid token makes the loss NaN.
+ * n is the number of responses to a prompt. The sum over rows is divided by n − 1 only, so the loss grows with the
+ * number of prompts, micro-batches add up, and aggregation mode and totals are ignored. A row without a valid token
+ * makes the loss NaN.
  */
 import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';

@@ -1,6 +1,6 @@
 /**
- * KL-Cov (verl: `kl_cov`; Cui et al. 2025, "The entropy mechanism", arXiv 2505.22617): the unclipped policy gradient, and a
- * penalty on the tokens that would reduce the entropy most. With plain means over the valid tokens at hand,
+ * KL-Cov (verl: `kl_cov`; Cui et al. 2025, "The entropy mechanism", arXiv 2505.22617): the unclipped policy gradient,
+ * and a penalty on the tokens that would reduce the entropy most. With plain means over the valid tokens at hand,
  *
  *   cov = (A − mean A)·(log π − mean log π)
  *   L = −A·ρ, and + ppo_kl_coef·|log π − log π_old| on the max(1, ⌊kl_cov_ratio·n⌋) valid tokens with the largest cov

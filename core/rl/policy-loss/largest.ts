@@ -1,7 +1,10 @@
 /** The indices of the largest values, without sorting all of them. */
 import { at } from '../../at.ts';
 
-/** In ascending order of index. Among equal values the first are taken; NaN counts as the largest value. */
+/**
+ * Indices of the largest values, in ascending order. Among equal values the first are taken; NaN counts as the largest
+ * value.
+ */
 export function largestIndices(values: Float64Array, count: number): Int32Array {
   const indices = new Int32Array(count);
   if (count === 0) return indices;
@@ -19,7 +22,9 @@ export function largestIndices(values: Float64Array, count: number): Int32Array 
 
 const ranked = (value: number): number => (Number.isNaN(value) ? Infinity : value);
 
-/** The `count`-th largest value. A heap keeps the largest so far; nearly all values of a batch are below its smallest. */
+/**
+ * The `count`-th largest value. A heap keeps the largest so far; nearly all values of a batch are below its smallest.
+ */
 function smallestOfLargest(values: Float64Array, count: number): number {
   const heap = new Float64Array(count).fill(-Infinity);
   for (let i = 0; i < values.length; i++) {

@@ -1,7 +1,7 @@
 /**
- * Online DPO, also SPIN's loss (verl-recipe: `spin`; Chen et al. 2024, arXiv 2401.01335; Guo et al. 2024, arXiv 2402.04792):
- * of two sampled responses to a prompt, the one with the higher score is preferred, and preference-loss.ts applies. The loss
- * is the mean over pairs. Advantages, old log-probs and the aggregation mode are not used.
+ * Online DPO, also SPIN's loss (verl-recipe: `spin`; Chen et al. 2024, arXiv 2401.01335; Guo et al. 2024, arXiv
+ * 2402.04792): of two sampled responses to a prompt, the one with the higher score is preferred, and preference-loss.ts
+ * applies. The loss is the mean over pairs. Advantages, old log-probs and the aggregation mode are not used.
  */
 import { at } from '../../at.ts';
 import { rowMeanWeight } from '../aggregate.ts';

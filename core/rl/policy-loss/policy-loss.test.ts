@@ -47,7 +47,7 @@ function select(input: PolicyLossInput, rows: readonly number[]): PolicyLossInpu
 const sum = (values: Iterable<number>) => [...values].reduce((total, value) => total + value, 0);
 const sample = (seed: number) => fc.sample(arbitraryLossInput, { seed, numRuns: 1 })[0]!;
 
-/** Those whose value is divided by totals, and whose rows can be told apart. */
+/** Losses whose value is divided by totals, and whose rows can be told apart. */
 const additive = POLICY_LOSS_NAMES.filter((name) => policyLoss(name).scope !== 'mini-batch' && name !== 'geo_mean');
 
 describe.each(additive)('micro-batches of %s', (name) => {

@@ -4,8 +4,8 @@ import { requireTokens } from '../ragged.ts';
 import type { PolicyLossConfig, PolicyLossInput } from './types.ts';
 
 /**
- * Last step of every token loss: multiply by the rollout's importance weights, aggregate, and turn d(token loss) / d(log π)
- * into d(loss) / d(log π). Overwrites both arrays.
+ * Last step of every token loss: multiply by the rollout's importance weights, aggregate, and turn d(token loss) /
+ * d(log π) into d(loss) / d(log π). Overwrites both arrays.
  */
 export function reduceTokenLoss(
   input: Pick<PolicyLossInput, 'rows' | 'rolloutIsWeights_T'>,

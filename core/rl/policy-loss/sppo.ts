@@ -1,11 +1,11 @@
 /**
- * Self-play preference optimisation (verl-recipe: `sppo`; Wu et al. 2024, arXiv 2405.00675): a regression of the log-ratio of
- * a whole response to its advantage,
+ * Self-play preference optimisation (verl-recipe: `sppo`; Wu et al. 2024, arXiv 2405.00675): a regression of the
+ * log-ratio of a whole response to its advantage,
  *
  *   L_s = (Σ_t log π − Σ_t log π_old − η·A_s)²,  the mean over rows with a valid token
  *
- * A_s is the advantage at the first valid token of the row: the advantages of `sppo` (advantages/sppo.ts) have one value per
- * row. The aggregation mode is ignored; verl crashes in all but `token-mean`.
+ * A_s is the advantage at the first valid token of the row: the advantages of `sppo` (advantages/sppo.ts) have one
+ * value per row. The aggregation mode is ignored; verl crashes in all but `token-mean`.
  */
 import { at } from '../../at.ts';
 import { rowMeanWeight } from '../aggregate.ts';

@@ -8,7 +8,7 @@ export interface PolicyLossInput {
   readonly rows: RaggedRows;
   /** Log-probs of the policy being trained; the gradient is with respect to these. */
   readonly logProb_T: Numbers;
-  /** Under the policy before this update. */
+  /** Log-probs under the policy before this update. */
   readonly oldLogProb_T: Numbers;
   readonly advantages_T: Numbers;
   /** Importance weights of trainer against sampler (verl: `rollout_is_weights`); multiply the loss after clipping. */
@@ -43,7 +43,9 @@ export interface PolicyLossConfig {
   /** 1 and 1.05; temperatures of `sapo`. */
   readonly tauPos?: number | undefined;
   readonly tauNeg?: number | undefined;
-  /** 0.0002, 1 and 5; `clip_cov`: share of the tokens that it drops, and the covariances between which it draws them. */
+  /**
+   * 0.0002, 1 and 5; `clip_cov`: share of the tokens that it drops, and the covariances between which it draws them.
+   */
   readonly clipCovRatio?: number | undefined;
   readonly clipCovLb?: number | undefined;
   readonly clipCovUb?: number | undefined;
@@ -59,7 +61,9 @@ export interface PolicyLossConfig {
   readonly sppoEta?: number | undefined;
   /** 0.1; `gvpo`: scale of the sequence's log-ratio. */
   readonly gvpoBeta?: number | undefined;
-  /** Responses to a prompt (verl: `rollout.n`). `gvpo` refuses groups of another size; absent, each group's own size. */
+  /**
+   * Responses to a prompt (verl: `rollout.n`). `gvpo` refuses groups of another size; absent, each group's own size.
+   */
   readonly groupSize?: number | undefined;
   /** 15; `flowrl`: scale of the reward. */
   readonly flowrlBetaCoef?: number | undefined;
@@ -68,11 +72,13 @@ export interface PolicyLossConfig {
   readonly dpoLossType?: PreferenceLossType | undefined;
   readonly dpoLabelSmoothing?: number | undefined;
   /**
-   * Need `seed`: key of the permutation by which `clip_cov` draws tokens (permutation.ts). A run gives numbers that name the
-   * micro-batch, so that each draws differently and a replay draws the same.
+   * Need `seed`: key of the permutation by which `clip_cov` draws tokens (permutation.ts). A run gives numbers that
+   * name the micro-batch, so that each draws differently and a replay draws the same.
    */
   readonly seed?: readonly number[] | undefined;
-  /** Replaces how tokens are chosen. Reference cases need it: they recorded a random order, and how torch resolves ties. */
+  /**
+   * Replaces how tokens are chosen. Reference cases need it: they recorded a random order, and how torch resolves ties.
+   */
   readonly choices?: TokenChoices | undefined;
 }
 
@@ -93,7 +99,9 @@ export interface PolicyLossResult {
 }
 
 export interface PolicyLoss {
-  /** What the loss of a token depends on: a scope wider than the micro-batch needs a forward pass over all of it first. */
+  /**
+   * What the loss of a token depends on: a scope wider than the micro-batch needs a forward pass over all of it first.
+   */
   readonly scope: 'token' | 'sequence' | 'group' | 'mini-batch';
   /** A recipe that does not provide these is refused; `compute` throws without them. */
   readonly needs: readonly LossNeed[];

@@ -3,10 +3,12 @@
  * arXiv 2502.01456). With q = log π_rm − log π_ref of each response token, the last token of a row included:
  *
  *   λ = 0   r_t = β·q_t
- *   λ > 0   r_t = β·q_t + λ·r_{t+1}; with `useGroundTruth`, the last β·q is first replaced by accuracy − Σ of the others
+ *   λ > 0   r_t = β·q_t + λ·r_{t+1}; with `useGroundTruth`, the last β·q is first replaced by accuracy − Σ of the
+ *           others
  *
  *   granularity token   each token gets r_t, but the last one of a row gets 0
- *   granularity whole   the last token gets the sum of the row's β·q. verl crashes here, unless the response has one token
+ *   granularity whole   the last token gets the sum of the row's β·q. verl crashes here, unless the response has
+ *                       one token
  *   batch_norm          all rewards ÷ (the largest |reverse cumulative sum| of the batch + 1e-6)
  *
  * With λ = 0 the accuracy is not used. Rows are whole responses: the mask is not read.

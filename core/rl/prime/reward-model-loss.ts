@@ -1,15 +1,16 @@
 /**
- * Losses of PRIME's implicit reward model (verl-recipe: `compute_ce_dpo_loss_rm`, `compute_detach_dpo_loss_rm`; Cui et al. 2025,
- * arXiv 2502.01456). With q = log π_rm − log π_ref of each response token, Q_s = Σ_t q, and the accuracy a_s in [0, 1]:
+ * Losses of PRIME's implicit reward model (verl-recipe: `compute_ce_dpo_loss_rm`, `compute_detach_dpo_loss_rm`; Cui et
+ * al. 2025, arXiv 2502.01456). With q = log π_rm − log π_ref of each response token, Q_s = Σ_t q, and the accuracy a_s
+ * in [0, 1]:
  *
  *   ce       mean over rows of the binary cross-entropy of σ(β·Q_s) against a_s
- *   none     mean of −log σ(±(β·Q_s − β·mean Q of rivals)), + for a_s > 0, − otherwise. Rivals of a right row are the rows of
- *            its group with a lower accuracy, of a wrong one those with a higher; without rivals 0
+ *   none     mean of −log σ(±(β·Q_s − β·mean Q of rivals)), + for a_s > 0, − otherwise. Rivals of a right row are the
+ *            rows of its group with a lower accuracy, of a wrong one those with a higher; without rivals 0
  *   bon_rm   the SUM of the same, each row weighted by n·(share of its group with β·Q ≤ β·Q_s)^(n − 1)
  *   bon_acc  the same with accuracies in place of Q
  *
- * Rivals and shares use the group's Q before this update, as constants. As in torch, the logarithms of `ce` are bounded below by
- * −100 and its derivative vanishes where σ has reached 0 or 1; that of the others does not.
+ * Rivals and shares use the group's Q before this update, as constants. As in torch, the logarithms of `ce` are bounded
+ * below by −100 and its derivative vanishes where σ has reached 0 or 1; that of the others does not.
  */
 import { at } from '../../at.ts';
 import { rowMeanWeight, type BatchTotals } from '../aggregate.ts';
@@ -28,9 +29,13 @@ export interface PrimeLossInput {
   readonly accuracies_S: Numbers;
   /** Key of the prompt of each row; all but `ce` compare rows of a group. */
   readonly groups_S: ArrayLike<unknown>;
-  /** Q_s of every row before this update (verl-recipe: `Q_bc`), with which rows are compared. Absent: of detachedQ_T. */
+  /**
+   * Q_s of every row before this update (verl-recipe: `Q_bc`), with which rows are compared. Absent: of detachedQ_T.
+   */
   readonly groupQ_S?: Numbers | undefined;
-  /** What comparisons read in place of q_T, which is the default. A finite difference moves q_T and holds these fixed. */
+  /**
+   * What comparisons read in place of q_T, which is the default. A finite difference moves q_T and holds these fixed.
+   */
   readonly detachedQ_T?: Numbers | undefined;
 }
 
@@ -77,7 +82,7 @@ export function primeLoss(input: PrimeLossInput, config: PrimeLossConfig): Prime
 
 interface Term {
   readonly value: number;
-  /** By the logit. */
+  /** Slope by the logit. */
   readonly slope: number;
 }
 
@@ -145,13 +150,19 @@ function requireRows({ rows, accuracies_S, groups_S, groupQ_S }: PrimeLossInput)
 }
 
 export interface PrimeAccuracy {
-  /** Mean over groups of the share of pairs that Q orders as the accuracies do, weighted by the difference of accuracies. */
+  /**
+   * Mean over groups of the share of pairs that Q orders as the accuracies do, weighted by the difference of
+   * accuracies.
+   */
   readonly pairs: number;
   /** Share of rows where the sign of Q is that of accuracy − ½ (verl: `compute_dpo_abs_accuracy`). */
   readonly signs: number;
 }
 
-/** How well Q agrees with the accuracies (verl: `compute_dpo_accuracy`). A group whose rows are equally accurate counts ½. */
+/**
+ * How well Q agrees with the accuracies (verl: `compute_dpo_accuracy`). A group whose rows are equally accurate counts
+ * ½.
+ */
 export function primeAccuracy(input: PrimeLossInput): PrimeAccuracy {
   requireRows(input);
   const sums_S = rowSums(input.q_T, input.rows);

@@ -3,8 +3,8 @@
  *
  *   reward = score + overlong penalty        overlong.ts
  *
- * A score without columns is its own column `acc`. Columns of the penalty: `overlong_reward`, and `overlong`, whether it
- * is below 0. The column `score` stays without the penalty.
+ * A score without columns is its own column `acc`. Columns of the penalty: `overlong_reward`, and `overlong`, whether
+ * it is below 0. The column `score` stays without the penalty.
  */
 import { at } from '../../at.ts';
 import { overlongPenalties, type OverlongBuffer } from '../overlong.ts';

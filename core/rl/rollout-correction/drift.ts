@@ -5,8 +5,8 @@
  *   kl                mean of −l, an estimate of KL(rollout ‖ train);  k3_kl: mean of e^l − l − 1, not clamped
  *   *_ppl, *_log_ppl  exp(−mean log π) and −mean log π of a row, the mean over rows; a row without a valid token has
  *                     perplexity 1
- *   log_ppl_diff      log perplexity of train minus that of rollout: its mean, absolute mean, largest and smallest over rows;
- *                     ppl_ratio: the mean of its exponential
+ *   log_ppl_diff      log perplexity of train minus that of rollout: its mean, absolute mean, largest and smallest over
+ *                     rows; ppl_ratio: the mean of its exponential
  *   chi2_token        mean of e^{2l} − 1;  chi2_seq: of e^{2Σl}, both with l or Σl clamped to ±20
  */
 import { at } from '../../at.ts';
@@ -39,7 +39,7 @@ export function driftMetrics(
   };
 }
 
-/** In one pass: Σ l of each row, the mean log-probs of each row, and means over all valid tokens. */
+/** Sums in one pass: Σ l of each row, the mean log-probs of each row, and means over all valid tokens. */
 function sumsOf(
   { rows, mask_T, counts_S, logRatio_T, ratio_T, valid }: CorrectionColumns,
   logProb_T: Float64Array,

@@ -1,7 +1,7 @@
 /**
  * Correction of the difference between the policy that samples and the one that trains (verl:
- * `compute_rollout_correction_and_rejection_mask`, section `algorithm.rollout_correction`). In decoupled mode it is applied
- * once per batch, to old log-probs; the policy loss `bypass_mode` applies it to the current ones.
+ * `compute_rollout_correction_and_rejection_mask`, section `algorithm.rollout_correction`). In decoupled mode it is
+ * applied once per batch, to old log-probs; the policy loss `bypass_mode` applies it to the current ones.
  */
 import { scratch, scratchFloat64 } from '../scratch.ts';
 import { requireTokens, tokenCount, type Numbers, type RaggedRows } from '../ragged.ts';
@@ -21,8 +21,8 @@ export interface CorrectedRollout {
 }
 
 /**
- * `logProb_T` is under the trainer's policy, `rolloutLogProb_T` as recorded while sampling. Weights and rejection both read
- * the original mask.
+ * `logProb_T` is under the trainer's policy, `rolloutLogProb_T` as recorded while sampling. Weights and rejection both
+ * read the original mask.
  * @throws InvalidInputError when no token is valid, or lengths differ
  */
 export function correctRollout(

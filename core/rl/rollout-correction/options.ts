@@ -1,6 +1,7 @@
 /**
- * The settings of the rollout correction, parsed once when a recipe is read (verl: `algorithm.rollout_correction`; Yao et al.
- * 2025, "Your efficient RL framework secretly brings you off-policy RL training"; IcePop: Ling team 2025, arXiv 2510.18855).
+ * The settings of the rollout correction, parsed once when a recipe is read (verl: `algorithm.rollout_correction`; Yao
+ * et al. 2025, "Your efficient RL framework secretly brings you off-policy RL training"; IcePop: Ling team 2025, arXiv
+ * 2510.18855).
  */
 import { InvalidInputError } from '../../errors.ts';
 import { parseBounds, thresholdList, type Bounds } from './threshold.ts';
@@ -38,7 +39,7 @@ export interface RejectionRule {
   readonly estimator: 'k1' | 'k2' | 'k3';
   /** How the tokens' values become that of a row; `none`: each token is judged by itself. */
   readonly over: 'none' | 'sum' | 'mean' | 'max';
-  /** Of k1, a logarithm of the bound; k2 and k3 have no lower bound. */
+  /** Lower bound of k1, a logarithm of the bound; k2 and k3 have no lower bound. */
   readonly lowest?: number;
   readonly highest: number;
 }
@@ -55,7 +56,7 @@ export interface RolloutCorrection {
   readonly lossType: BypassLossType;
 }
 
-/** As in a recipe; absent keys have verl's defaults. */
+/** The section of a recipe; absent keys have verl's defaults. */
 export interface RolloutCorrectionSection {
   /** null. */
   readonly rollout_is?: unknown;

@@ -1,14 +1,15 @@
 /**
- * Rejection of tokens or rows on which trainer and sampler disagree too much (verl: `compute_rollout_rejection_mask`). With
- * l = clamp(log π_train − log π_rollout, ±20):
+ * Rejection of tokens or rows on which trainer and sampler disagree too much (verl: `compute_rollout_rejection_mask`).
+ * With l = clamp(log π_train − log π_rollout, ±20):
  *
  *   k1 = −l,  k2 = ½ l²,  k3 = e^l − 1 − l
  *
- * A rule compares a token's value, or its sum, mean or maximum over the valid tokens of a row, with its bounds. Bounds of k1
- * are those of a ratio, but of π_rollout / π_train, since k1 is −l. Every rule judges the original mask; a token stays
- * if all accept it.
+ * A rule compares a token's value, or its sum, mean or maximum over the valid tokens of a row, with its bounds. Bounds
+ * of k1 are those of a ratio, but of π_rollout / π_train, since k1 is −l. Every rule judges the original mask; a token
+ * stays if all accept it.
  *
- * Odd in verl's metrics: the overall `seq_masked_fraction` divides by all rows, the one of a rule by rows with a valid token.
+ * Odd in verl's metrics: the overall `seq_masked_fraction` divides by all rows, the one of a rule by rows with a valid
+ * token.
  */
 import { at } from '../../at.ts';
 import { clampLogRatio } from '../log-ratio.ts';
@@ -103,7 +104,7 @@ function estimate(estimator: RejectionRule['estimator'], logRatio: number, ratio
   return estimator === 'k2' ? 0.5 * l * l : ratio - 1 - l;
 }
 
-/** In one pass over the tokens. A row without a valid token has 0. */
+/** One value for each row, made in one pass over the tokens. A row without a valid token has 0. */
 function ofRows({ estimator, over }: RejectionRule, columns: CorrectionColumns): Float64Array {
   const { rows, mask_T, counts_S, logRatio_T, ratio_T } = columns;
   return counts_S.map((count, s) => {

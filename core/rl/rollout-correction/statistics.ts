@@ -69,7 +69,9 @@ export function shareBelow(values: Float64Array, bound: number): number {
   return values.reduce((count, value) => count + (value < bound ? 1 : 0), 0) / values.length;
 }
 
-/** Of values, each counted as often as its weight says: that of a token its mask, that of a row its valid tokens. */
+/**
+ * Statistics of values, each counted as often as its weight says: the mask of a token, or the valid tokens of a row.
+ */
 export interface WeightedStatistics {
   readonly mean: number;
   readonly max: number;
@@ -77,7 +79,9 @@ export interface WeightedStatistics {
   /** Shares outside [low, high]. */
   readonly above: number;
   readonly below: number;
-  /** Of the values clamped to [clampLow, high]: mean, mean square, and standard deviation (0 for one token). */
+  /**
+   * Statistics of the values clamped to [clampLow, high]: mean, mean square, and standard deviation (0 for one token).
+   */
   readonly clampedMean: number;
   readonly clampedSquare: number;
   readonly std: number;

@@ -5,8 +5,8 @@
  *   "0.5_5"       a lower and an upper bound
  *   "0.1, 0.5_2"  one per statistic (only rollout_rs_threshold), in the order of rollout_rs; a single one serves all
  *
- * Numbers are written as in a recipe: 0.5, .5, 1e-3, inf. Python's own digit separator is refused: verl reads "0.5_1_2" as
- * 0.5 and 12, which nobody means.
+ * Numbers are written as in a recipe: 0.5, .5, 1e-3, inf. Python's own digit separator is refused: verl reads "0.5_1_2"
+ * as 0.5 and 12, which nobody means.
  */
 import { InvalidInputError } from '../../errors.ts';
 

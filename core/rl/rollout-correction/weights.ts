@@ -1,16 +1,16 @@
 /**
- * Importance weights of the trainer's policy against the one that sampled (verl: `compute_rollout_correction_weights`), with
- * l = log π_train − log π_rollout:
+ * Importance weights of the trainer's policy against the one that sampled (verl: `compute_rollout_correction_weights`),
+ * with l = log π_train − log π_rollout:
  *
  *   token      w = exp(clamp(l, ±20))
  *   sequence   w = exp(clamp(Σ_t l, ±20)), on all tokens of the row
  *
- * One bound truncates from above only; two bounds set weights outside them to 0 (IcePop). Then `batchNormalize` divides by the
- * mean weight, of tokens or of rows. The weights are constants: no gradient passes through them.
+ * One bound truncates from above only; two bounds set weights outside them to 0 (IcePop). Then `batchNormalize` divides
+ * by the mean weight, of tokens or of rows. The weights are constants: no gradient passes through them.
  *
- * Odd in verl's metrics: at level `sequence`, max, min and the fractions are of unclamped products and count rows without a
- * valid token (weight 1); `seq_*` are means over rows where such a row counts as 0; max and min of tokens are of weights after
- * truncation, the fractions of weights before. Without a lower bound, "low" means below 1 / upper.
+ * Odd in verl's metrics: at level `sequence`, max, min and the fractions are of unclamped products and count rows
+ * without a valid token (weight 1); `seq_*` are means over rows where such a row counts as 0; max and min of tokens are
+ * of weights after truncation, the fractions of weights before. Without a lower bound, "low" means below 1 / upper.
  */
 import { at } from '../../at.ts';
 import { clampLogRatio, LOG_RATIO_LIMIT } from '../log-ratio.ts';
@@ -56,7 +56,7 @@ interface BoundedWeights {
   readonly below: number;
 }
 
-/** In one pass: the weights, their bounds, and what the metrics need of both. */
+/** Makes in one pass the weights, their bounds, and what the metrics need of both. */
 function boundedWeights(
   { rows, mask_T, ratio_T, counts_S, valid }: CorrectionColumns,
   rowLogRatio_S: Float64Array | undefined,

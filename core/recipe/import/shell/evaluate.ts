@@ -1,7 +1,7 @@
 /**
- * Reads a script that starts a training, and finds the words of that call. Nothing is executed: assignments, arrays, tests,
- * `if`, `case` and functions are followed; everything else that could matter is a note. Where a condition is not known, no
- * branch is taken, and the variables that the branches set are not known from there on.
+ * Reads a script that starts a training, and finds the words of that call. Nothing is executed: assignments, arrays,
+ * tests, `if`, `case` and functions are followed; everything else that could matter is a note. Where a condition is not
+ * known, no branch is taken, and the variables that the branches set are not known from there on.
  */
 import { evaluateTest, not, type Truth } from './tests.ts';
 import { type Field, Variables } from './expand.ts';
@@ -57,7 +57,7 @@ class Evaluator {
   readonly #functions = new Map<string, Statement>();
   #statements = 0;
   #depth = 0;
-  /** After `exit` nothing more runs; after `return` the function ends. */
+  /** The command that ended the code: after `exit` nothing more runs; after `return` the function ends. */
   #ended: 'exit' | 'return' | undefined;
 
   constructor({ env, words }: ScriptInputs) {

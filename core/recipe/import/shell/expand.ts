@@ -184,7 +184,7 @@ export class Variables {
   }
 }
 
-/** At blanks, as a shell splits a value that is not quoted. */
+/** Splits at blanks, as a shell splits a value that is not quoted. */
 function split(text: string, line: number): Field[] {
   const words = text.split(/[ \t\n]+/);
   return words.map((word) => ({ text: word, line }));

@@ -68,7 +68,7 @@ class Lexer {
     return [token];
   }
 
-  /** Between `[[` and `]]` the operators are words. */
+  /** Reads the words between `[[` and `]]`, where the operators are words. */
   #test(line: number): Token[] {
     const tokens: Token[] = [];
     for (;;) {
@@ -203,7 +203,7 @@ class Lexer {
     this.#step(1 + (name?.length ?? 0));
   }
 
-  /** After `${`. */
+  /** Reads what follows `${`. */
   #braced(line: number, quoted: boolean): ParameterPart {
     const length = this.#char() === '#' && /[A-Za-z_@*]/.test(this.#source[this.#at + 1] ?? '');
     if (length) this.#step();
@@ -221,7 +221,7 @@ class Lexer {
     return isPlain ? base : { ...base, operator: name === '' ? 'unknown' : operator, operand };
   }
 
-  /** Up to the closing brace, which is taken too. In double quotes a single quote is text. */
+  /** Reads up to the closing brace, which is taken too. In double quotes a single quote is text. */
   #operand(line: number, quoted: boolean): Word {
     const parts: Part[] = [];
     for (;;) {

@@ -1,6 +1,6 @@
 /**
- * From words and operators to statements. What petrel does not read (loops, arithmetic commands) becomes `unread`, with the
- * statements inside, so that it is known which variables they could change.
+ * Parses words and operators to statements. What petrel does not read (loops, arithmetic commands) becomes `unread`,
+ * with the statements inside, so that it is known which variables they could change.
  */
 import { InvalidInputError } from '../../../errors.ts';
 import { plain, tokensOf } from './lexer.ts';
