@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * Sets petrel up: `node infra/bootstrap.mjs [--quiet] [--build] [--tests] [--lint] [--scorers]`. Every npm script runs it first, and so does the
- * command line of an installed package.
+ * Sets petrel up: `node infra/bootstrap.mjs [--quiet] [--build] [--tests] [--lint] [--scorers]`. Every npm script runs
+ * it first, and so does the command line of an installed package.
  *
  * Plain JavaScript without dependencies, since it is what fetches them. Each step knows whether it is pending (a stamp
  * keyed by content), so a second run costs nothing and an interrupted one continues where it stopped.

@@ -1,4 +1,6 @@
-/** `node infra/format-native.mjs [--check]`: formats the native sources as native/.clang-format says, or checks them. */
+/**
+ * `node infra/format-native.mjs [--check]`: formats the native sources as native/.clang-format says, or checks them.
+ */
 import { spawnSync } from 'node:child_process';
 import { clangFormatIn } from './bootstrap/clang-format.mjs';
 import { checkoutRoot, filesBelow, petrelHome } from './bootstrap/places.mjs';

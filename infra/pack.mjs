@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 /**
- * `npm run pack`: the package as one file, build/petrel-<version>.tgz, with every dependency in it at its pinned version and
- * the built engine. It needs Node and nothing else from npm. `--stage FOLDER` makes the unpacked package in FOLDER, of hard links, and stops.
+ * `npm run pack`: the package as one file, build/petrel-<version>.tgz, with every dependency in it at its pinned
+ * version and the built engine. It needs Node and nothing else from npm. `--stage FOLDER` makes the unpacked package in
+ * FOLDER, of hard links, and stops.
  */
 
 import { execFileSync } from 'node:child_process';

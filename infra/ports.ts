@@ -5,7 +5,7 @@ import { connect, createServer, isIP } from 'node:net';
 
 export const loopback = '127.0.0.1';
 
-/** As in a URL and in the configuration of a server. */
+/** The host as a URL and the configuration of a server have it. */
 export const hostInUrl = (host: string): string => (isIP(host) === 6 ? `[${host}]` : host);
 
 // Below the range from which Linux takes the source ports of outgoing connections (32768 and up). A client could take a

@@ -1,4 +1,7 @@
-/** clang-format, which only `npm run lint` and `npm run format` need, into PETREL_HOME/toolchain: a wheel pinned by SHA-256. */
+/**
+ * clang-format, which only `npm run lint` and `npm run format` need, into PETREL_HOME/toolchain: a wheel pinned by
+ * SHA-256.
+ */
 
 import { chmodSync, existsSync, renameSync } from 'node:fs';
 import { join } from 'node:path';

@@ -12,8 +12,8 @@ import { SetupError } from './report.mjs';
 const addonName = 'petrel.node';
 
 /**
- * Takes the addon that was built with the package when it has the package's checksum and this system can load it; compiles
- * the package's sources when not. native/addon-file.ts finds what it makes.
+ * Takes the addon that was built with the package when it has the package's checksum and this system can load it;
+ * compiles the package's sources when not. native/addon-file.ts finds what it makes.
  */
 export function installedEngineStep({ root, home, cores }) {
   const prebuilt = join(root, 'build/native', addonName);

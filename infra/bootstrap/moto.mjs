@@ -1,6 +1,6 @@
 /**
- * moto, which answers the EC2 API, into PETREL_HOME/toolchain/moto-<id>: the pinned wheels of tests/cloud/moto-requirements.txt, for the
- * Python of this machine. Only tests need it (tests/cloud/moto.ts).
+ * moto, which answers the EC2 API, into PETREL_HOME/toolchain/moto-<id>: the pinned wheels of
+ * tests/cloud/moto-requirements.txt, for the Python of this machine. Only tests need it (tests/cloud/moto.ts).
  */
 
 import { createHash } from 'node:crypto';
@@ -26,7 +26,10 @@ export function motoStep({ root, home }) {
   };
 }
 
-/** Not into anyone's Python: pip installs into a folder aside, which is renamed into place. It checks the hashes. */
+/**
+ * Installs packages into a folder aside, not into anyone's Python, and renames the folder into place. pip checks the
+ * hashes.
+ */
 async function install(list, folder) {
   mkdirSync(join(folder, '..'), { recursive: true });
   const work = mkdtempSync(`${folder}-`);

@@ -27,8 +27,9 @@ export function npmStep({ root }) {
 }
 
 /**
- * `npm ci` refuses a lock whose optional platform packages were pruned where it was made, hence `npm install` and a check.
- * npm adds and prunes entries of optional packages for other platforms, depending on its version and on node_modules.
+ * `npm ci` refuses a lock whose optional platform packages were pruned where it was made, hence `npm install` and a
+ * check. npm adds and prunes entries of optional packages for other platforms, depending on its version and on
+ * node_modules.
  */
 async function install(root) {
   const lockPath = join(root, 'package-lock.json');

@@ -1,4 +1,4 @@
-/** Where things are: the checkout, PETREL_HOME, and the stamps that say what is done. */
+/** The places of set-up: the checkout, PETREL_HOME, and the stamps that say what is done. */
 
 import { createHash } from 'node:crypto';
 import {

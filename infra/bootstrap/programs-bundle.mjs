@@ -9,8 +9,8 @@ import { checkoutStamp, contentHash } from './places.mjs';
 import { programSources } from './typescript.mjs';
 
 /**
- * Each program and its source. A program that code opens beside itself (`new URL('./thread.js', import.meta.url)`) keeps
- * the name of its source, so that it is found from the bundle and from tsc's output alike.
+ * Each program and its source. A program that code opens beside itself (`new URL('./thread.js', import.meta.url)`)
+ * keeps the name of its source, so that it is found from the bundle and from tsc's output alike.
  */
 const programs = {
   petrel: 'cli/main.ts',

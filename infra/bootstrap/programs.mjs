@@ -7,7 +7,10 @@ import { SetupError } from './report.mjs';
 
 const keptOutputBytes = 16 * 1024;
 
-/** Runs a program to its end. Resolves with its output; throws SetupError with the tail of it when the exit code is not 0. */
+/**
+ * Runs a program to its end. Resolves with its output; throws SetupError with the tail of it when the exit code is not
+ * 0.
+ */
 export async function runProgram(command, args, { cwd, env, hint, what = command } = {}) {
   const child = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   let output = '';

@@ -27,8 +27,8 @@ function smallProgramStep(name, { root, force }) {
     pending: () => existsSync(join(root, source)) && (forced || !existsSync(program) || !stamp.holds(key())),
     async run() {
       mkdirSync(join(root, 'build/native'), { recursive: true });
-      // Static, the program runs on systems with an older C library too: it is part of the package. Not every system has
-      // the static library.
+      // Static, the program runs on systems with an older C library too: it is part of the package. Not every system
+      // has the static library.
       const build = (...more) =>
         runProgram(cxxCompiler(), [...flags, ...more, '-o', program, join(root, source)], {
           what: `the build of ${source}`,

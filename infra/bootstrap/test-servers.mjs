@@ -43,7 +43,9 @@ function seaweedStep({ home }) {
   };
 }
 
-/** Tests of versitygw are skipped where it cannot be built: a second opinion on what an S3 server does is no condition. */
+/**
+ * Tests of versitygw are skipped where it cannot be built: a second opinion on what an S3 server does is no condition.
+ */
 function versityStep({ home }) {
   const folder = join(home, 'toolchain', `${versity.name}-${versity.version}`);
   const path = join(folder, versity.name);

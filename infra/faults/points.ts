@@ -3,7 +3,8 @@
  * an unknown place is refused. The comments list the facts of the points.
  */
 export const faultPoints = [
-  // A decision or a result object: facts kind (run, firing, term, batch, update, evaluation, status, result), runId, iteration.
+  // A decision or a result object: facts kind (run, firing, term, batch, update, evaluation, status, result), runId,
+  // iteration.
   'decide.before',
   'decide.after',
   // Control: a stage waits for its job. Facts stage, iteration, runId.
@@ -15,8 +16,8 @@ export const faultPoints = [
   'publish.after',
   // Control: answering a claim. Facts stage, answer, iteration, runId.
   'claim.answer',
-  // Worker: a job's claim, start, committed work, result object and acknowledgement. Facts stage, jobId, iteration; of its
-  // result and its start also components: those of a part of a run, or all.
+  // Worker: a job's claim, start, committed work, result object and acknowledgement. Facts stage, jobId, iteration; of
+  // its result and its start also components: those of a part of a run, or all.
   'claim.before',
   'claim.after',
   'job.begin',

@@ -1,6 +1,7 @@
 /**
- * The user data of a bought machine: a shell script that brings it into its pool and ends it when it has nothing to do there. Its
- * token can only ask to join, and only instances of its launch get an answer (core/wire/join.ts), so it is no secret.
+ * The user data of a bought machine: a shell script that brings it into its pool and ends it when it has nothing to do
+ * there. Its token can only ask to join, and only instances of its launch get an answer (core/wire/join.ts), so it is
+ * no secret.
  */
 import { readFile } from 'node:fs/promises';
 import { InvalidInputError } from '../../core/errors.ts';

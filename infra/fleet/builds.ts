@@ -1,6 +1,6 @@
 /**
- * A build of petrel in a store, for machines that join: every file by its digest, and a list of them whose digest names the
- * build. Two builds share the files that are equal.
+ * A build of petrel in a store, for machines that join: every file by its digest, and a list of them whose digest names
+ * the build. Two builds share the files that are equal.
  */
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -73,8 +73,8 @@ export async function publishBuild(store: Store, { digest, list, files, root }: 
 }
 
 /**
- * Puts the build into `<folder>/<digest>` and returns that path; one that is there is complete. Throws TerminalError `NoBuild` and
- * `WrongBuild` when the store has something else under a digest.
+ * Puts the build into `<folder>/<digest>` and returns that path; one that is there is complete. Throws TerminalError
+ * `NoBuild` and `WrongBuild` when the store has something else under a digest.
  */
 export async function fetchBuild(store: Store, digest: string, folder: string): Promise<string> {
   const place = join(folder, digest);

@@ -1,4 +1,7 @@
-/** How many events of workers there were since the previous committed iteration of each run. A control process counts while it runs. */
+/**
+ * How many events of workers there were since the previous committed iteration of each run. A control process counts
+ * while it runs.
+ */
 import type { WorkerEventType } from '../../core/wire/worker-event.ts';
 
 type Counts = Readonly<Record<WorkerEventType, number>>;
@@ -6,7 +9,7 @@ type Counts = Readonly<Record<WorkerEventType, number>>;
 const none: Counts = { joined: 0, notice: 0, lost: 0, replaced: 0 };
 
 export interface CountedEvents {
-  /** By name: core/metrics.ts. */
+  /** Counts by name: core/metrics.ts. */
   readonly metrics: Readonly<Record<string, number>>;
   /** The iteration that has these metrics is committed: the next one counts from here. */
   readonly committed: () => void;
@@ -15,7 +18,7 @@ export interface CountedEvents {
 export class EventCounts {
   readonly #workers: () => number;
   #all = none;
-  /** By run: all counts at its last commit. */
+  /** Maps a run to all counts at its last commit. */
   readonly #before = new Map<string, Counts>();
 
   /** `workers`: how many there are at present. */
@@ -27,12 +30,15 @@ export class EventCounts {
     this.#all = { ...this.#all, [type]: this.#all[type] + 1 };
   }
 
-  /** A run begins or goes on; one that is counted already goes on counting. Without this call it counts from the start of this process. */
+  /**
+   * A run begins or goes on; one that is counted already goes on counting. Without this call it counts from the start
+   * of this process.
+   */
   begin(runId: string): void {
     if (!this.#before.has(runId)) this.#before.set(runId, this.#all);
   }
 
-  /** For the iteration that is about to be committed. */
+  /** Counts for the iteration that is about to be committed. */
   count(runId: string): CountedEvents {
     const [before, now] = [this.#before.get(runId) ?? none, this.#all];
     return {

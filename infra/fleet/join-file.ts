@@ -9,10 +9,10 @@ import { newNatsKey, publicNkey } from '../nats/nkey.ts';
 import { joinPermissions } from '../nats/permissions.ts';
 
 export interface TokenOptions extends Pick<JoinFile, 'pool' | 'roles' | 'store' | 'stack' | 'nats'> {
-  /** Of the account of the workers. */
+  /** Account of the workers. */
   readonly account: { readonly seed: string };
   readonly expiresAt: Date;
-  /** Of a launch: default is a random id. */
+  /** Id of a launch; default: a random id. */
   readonly id?: string | undefined;
   readonly nonce?: string | undefined;
   readonly lonelySeconds?: number | undefined;

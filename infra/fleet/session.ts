@@ -15,7 +15,7 @@ const session = z.object({
   store: z.string(),
   stackInstance: z.string(),
   build: z.string(),
-  /** Of a bought machine (core/wire/join.ts). */
+  /** Limit of a bought machine (core/wire/join.ts). */
   lonelySeconds: z.number().positive().optional(),
   ownScorers: z.literal('open').optional(),
 });

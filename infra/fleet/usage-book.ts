@@ -1,6 +1,6 @@
 /**
- * What machines did for which run, as the control process sees it in its answers to claims. It is written down every ten seconds; what a
- * process that dies has not written counts as idle.
+ * What machines did for which run, as the control process sees it in its answers to claims. It is written down every
+ * ten seconds; what a process that dies has not written counts as idle.
  */
 import { randomBytes } from 'node:crypto';
 import { errorToJson } from '../../core/errors.ts';
@@ -34,7 +34,10 @@ export class UsageBook {
     this.#timer ??= setTimeout(() => void this.write(), writeEveryMs);
   }
 
-  /** When this resolves, what was noted before is written down, or kept for the next time. Never rejects. */
+  /**
+   * Writes the book: when this resolves, what was noted before is written down, or kept for the next time. Never
+   * rejects.
+   */
   write(): Promise<void> {
     this.#writing = this.#writing.then(() => this.#write(new Date()));
     return this.#writing;

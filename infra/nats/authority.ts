@@ -1,7 +1,7 @@
 /**
- * The chain of trust of a stack's NATS server: an operator signs three accounts, an account signs its users. The server knows
- * the operator only, so a user with a new JWT can connect without a change of the server's configuration. All is kept
- * with the stack's secrets under PETREL_HOME. (NATS, "JWT authentication".)
+ * The chain of trust of a stack's NATS server: an operator signs three accounts, an account signs its users. The server
+ * knows the operator only, so a user with a new JWT can connect without a change of the server's configuration. All is
+ * kept with the stack's secrets under PETREL_HOME. (NATS, "JWT authentication".)
  *
  * ```
  *   control   the streams, the control process, commands
@@ -26,7 +26,7 @@ export const natsAuthority = z.object({
   control: account,
   workers: account,
   system: account,
-  /** Of the subjects that the accounts exchange; in the file of an earlier build it may be absent. */
+  /** Secret of the subjects that the accounts exchange; in the file of an earlier build it may be absent. */
   exchange: z.string().optional(),
   /** Users of the workers' account that were revoked: public key and time, in seconds. */
   revoked: z.record(z.string(), z.int()).optional(),

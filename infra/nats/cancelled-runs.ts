@@ -33,7 +33,9 @@ export class CancelledRuns {
 
   readonly #process: string;
 
-  /** `process`: this control process; no other one of the stack has the same. `heard`: another one has cancelled a run. */
+  /**
+   * `process`: this control process; no other one of the stack has the same. `heard`: another one has cancelled a run.
+   */
   constructor(nc: NatsConnection, process: string, heard: (runId: string) => void) {
     this.#nc = nc;
     this.#process = process;

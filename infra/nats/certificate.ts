@@ -1,4 +1,7 @@
-/** The certificate with which a stack's NATS server is known to machines that join: signed by a certificate made for it alone. */
+/**
+ * The certificate with which a stack's NATS server is known to machines that join: signed by a certificate made for it
+ * alone.
+ */
 import { webcrypto } from 'node:crypto';
 import { isIP } from 'node:net';
 import { z } from 'zod';

@@ -1,4 +1,7 @@
-/** Which worker has what a job needs, from the presence of the workers that take jobs. Pure, so that tests can ask it anything. */
+/**
+ * Which worker has what a job needs, from the presence of the workers that take jobs. Pure, so that tests can ask it
+ * anything.
+ */
 import { anyProfile } from '../../core/records/profile-ids.ts';
 import type { Presence } from '../../core/wire/messages.ts';
 import { placeWords } from '../../core/wire/worker-identity.ts';
@@ -10,7 +13,7 @@ export interface Choice {
   readonly only: boolean;
 }
 
-/** For what a job needs a trainer. */
+/** The run, and the part of it, for which a trainer is leased. */
 export interface TrainerJob {
   readonly runId: string;
   readonly profile: string;
@@ -21,8 +24,8 @@ export interface TrainerJob {
 }
 
 /**
- * The trainer that leads the run, else its standby, else a free one. A trainer has a second part of its run only while none is
- * free. undefined: the job waits in the queue.
+ * The trainer that leads the run, else its standby, else a free one. A trainer has a second part of its run only while
+ * none is free. undefined: the job waits in the queue.
  */
 export function trainerFor(job: TrainerJob, present: readonly Presence[]): Choice | undefined {
   const own = present.filter(({ lease }) => lease === job.runId);
@@ -52,7 +55,10 @@ export function alsoTraining(job: TrainerJob, by: string, present: readonly Pres
   );
 }
 
-/** The worker that scores the samples of a rollout job ahead: the one that does already, else always the same while it is present. */
+/**
+ * The worker that scores the samples of a rollout job ahead: the one that does already, else always the same while it
+ * is present.
+ */
 export function scorerFor(rolloutJob: string, present: readonly Presence[]): Presence | undefined {
   const scorers = [...present].sort(byPlace);
   return scoringAhead(rolloutJob, scorers) ?? scorers[Number.parseInt(rolloutJob.slice(-4), 16) % scorers.length];

@@ -8,13 +8,13 @@ import { natsAuthenticator } from './nkey.ts';
 import type { NatsCredential } from './nkey.ts';
 import { tlsOptions } from './tls-options.ts';
 
-/** Where NATS is and how to authenticate. */
+/** The address of NATS, and how to authenticate. */
 export interface NatsTarget {
-  /** Of one server, or of several of a cluster with commas between. */
+  /** URL of one server, or of several of a cluster with commas between. */
   readonly url: string;
-  /** Without it the server must accept everybody. A function is asked for each connection. */
+  /** The credential; without one the server must accept everybody. A function is asked for each connection. */
   readonly credential?: NatsCredential | (() => NatsCredential) | undefined;
-  /** Of the system account, which tells of connections; only the owner of the server has it. */
+  /** Credential of the system account, which tells of connections; only the owner of the server has it. */
   readonly system?: NatsCredential | undefined;
   /** Prefix of the subjects of answers; absent: the client's default. */
   readonly inbox?: string | undefined;

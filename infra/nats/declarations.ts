@@ -24,8 +24,8 @@ const againMs = 100;
 type Asked = DeclarationRequest extends infer R ? (R extends unknown ? Omit<R, 'v'> : never) : never;
 
 /**
- * Resolves when it is declared. Waits while no control process listens, because that may be starting. Throws RetryableError
- * `NoControl` when none answers in time, and `NotDeclared` with the server's reason.
+ * Resolves when it is declared. Waits while no control process listens, because that may be starting. Throws
+ * RetryableError `NoControl` when none answers in time, and `NotDeclared` with the server's reason.
  */
 export async function askToDeclare(nc: NatsConnection, from: WorkerPlace, asked: Asked): Promise<void> {
   const request = JSON.stringify({ v: wireVersion, ...asked });
@@ -58,7 +58,7 @@ export async function declareStreams(nc: NatsConnection, timing: Timing): Promis
   });
 }
 
-/** When it fails, the next request of a worker and the next job declare them. */
+/** Declares the streams again; when it fails, the next request of a worker and the next job declare them. */
 async function declareAgain(nc: NatsConnection, timing: Timing): Promise<void> {
   try {
     await ensureStreams(nc, timing);

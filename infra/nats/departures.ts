@@ -1,10 +1,10 @@
 /**
- * Notices workers that are gone by their closed connection, from the events of the server's system account. So the jobs of
- * a machine that vanished go on elsewhere before their ack wait ends, and nobody of that machine need be left to tell.
- * Without a system account (a server of somebody else) a worker is gone when its presence expires.
+ * Notices workers that are gone by their closed connection, from the events of the server's system account. So the jobs
+ * of a machine that vanished go on elsewhere before their ack wait ends, and nobody of that machine need be left to
+ * tell. Without a system account (a server of somebody else) a worker is gone when its presence expires.
  *
- * With its own server the stack has signed each machine's JWT, and names the instance in it. On a server of others all its
- * processes have one credential, and no other client has it.
+ * With its own server the stack has signed each machine's JWT, and names the instance in it. On a server of others all
+ * its processes have one credential, and no other client has it.
  */
 import type { NatsConnection } from '@nats-io/nats-core';
 import { z } from 'zod';
@@ -26,8 +26,8 @@ export class Departures {
   readonly #common: string | undefined;
 
   /**
-   * `system`: a connection of the system account. `gone` is called once for each process that has left. `common`: the JWT that
-   * all processes of the stack have, on a server of others.
+   * `system`: a connection of the system account. `gone` is called once for each process that has left. `common`: the
+   * JWT that all processes of the stack have, on a server of others.
    */
   constructor(system: NatsConnection, gone: (identity: WorkerIdentity) => void, common?: string) {
     this.#gone = gone;

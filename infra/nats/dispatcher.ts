@@ -1,6 +1,6 @@
 /**
- * The control side of dispatch: publishes idempotent jobs, answers claims, and waits for result objects. A second call for
- * the same job is safe: it returns the existing result or joins the running job.
+ * The control side of dispatch: publishes idempotent jobs, answers claims, and waits for result objects. A second call
+ * for the same job is safe: it returns the existing result or joins the running job.
  */
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
@@ -71,11 +71,17 @@ export interface JobRequest<S extends Stage> {
   readonly quarantined?: boolean;
   /** The caller splits this job into parts when it crashes a worker. */
   readonly divisible?: boolean;
-  /** Of a rollout job: how its samples will be scored. No part of the input, because it does not change the samples. */
+  /**
+   * How the samples of a rollout job will be scored. It is no part of the input, because it does not change the
+   * samples.
+   */
   readonly scoring?: ScoringSettings;
-  /** Of a rollout job: what to load as its weights. No part of the input, because every publication gives the same samples. */
+  /**
+   * What a rollout job loads as its weights. It is no part of the input, because every publication gives the same
+   * samples.
+   */
   readonly publication?: Publication;
-  /** Of a reward job: the rollout job whose samples it scores. */
+  /** The rollout job whose samples a reward job scores. */
   readonly follows?: string;
 }
 
@@ -85,7 +91,7 @@ export type WorkerEnded = (runId: string, text: string) => void;
 export interface DispatcherOptions {
   /** Name of this control process in records. */
   readonly process: string;
-  /** Of this machine. */
+  /** Instance of this machine. */
   readonly instance: string;
   readonly timing: Timing;
   /** Called when a job could not be published. */
@@ -93,7 +99,7 @@ export interface DispatcherOptions {
   readonly ended?: WorkerEnded;
   /** A worker's process has announced itself. */
   readonly came?: (entry: Presence) => void;
-  /** For the bills of machines. */
+  /** Notes a use for the bills of machines. */
   readonly used?: (use: RunUse) => void;
 }
 
@@ -120,10 +126,10 @@ export class Dispatcher {
   readonly #cancelled: CancelledRuns;
   readonly #process: string;
   readonly #instance: string;
-  /** By place of the store. */
+  /** Keys of claims, by place of the store. */
   readonly #claimKeys = new Map<string, Promise<string>>();
   #jsm: JetStreamManager;
-  /** While jobs wait. */
+  /** The timer that runs while jobs wait. */
   #watch: NodeJS.Timeout | undefined;
 
   private constructor(
@@ -320,7 +326,10 @@ export class Dispatcher {
     faultPoint('publish.after', facts);
   }
 
-  /** What others must know when a worker starts a job. When such a message is lost, they only do or keep more than they need. */
+  /**
+   * What others must know when a worker starts a job. When such a message is lost, they only do or keep more than they
+   * need.
+   */
   #claimed<S extends Stage>(request: JobRequest<S>, claimant: WorkerIdentity): void {
     const by = identityText(claimant);
     if (roleOfStage[request.stage] === 'trainer') {
@@ -341,7 +350,7 @@ export class Dispatcher {
     return scorer && identityText(scorer);
   }
 
-  /** Whom a process asks for the weights of a rollout job. */
+  /** The holders that a process asks for the weights of a rollout job. */
   #holdersOf<S extends Stage>({ stage, runId, input, publication }: JobRequest<S>, claimant: WorkerIdentity): string[] {
     if (stage !== 'rollout') return [];
     const { weights } = input as StageTypes['rollout']['input'];
@@ -355,8 +364,8 @@ export class Dispatcher {
   }
 
   /**
-   * The weights of a committed update, which its trainer has in memory: the processes that have the ones before get these while
-   * they have nothing to do. When the message is lost, they get them with their next job.
+   * The weights of a committed update, which its trainer has in memory: the processes that have the ones before get
+   * these while they have nothing to do. When the message is lost, they get them with their next job.
    */
   announceWeights(committed: Omit<NewWeights, 'v' | 'order'>): void {
     const { runId, weights, publication, profile } = committed;
@@ -421,14 +430,17 @@ export class Dispatcher {
     return this.#workers.untilWanted(runId, signal);
   }
 
-  /** The run goes on, and a run that waits gets its trainer first. When the message is lost, it keeps the trainer for another turn. */
+  /**
+   * The run goes on, and a run that waits gets its trainer first. When the message is lost, it keeps the trainer for
+   * another turn.
+   */
   endTurn(runId: string): void {
     this.#nc.publish(leaseSubject, JSON.stringify({ v: wireVersion, runId, turn: true }));
   }
 
   /**
-   * The run was cancelled: its jobs end now, whether they are queued, claimed or running. No job of the run starts until
-   * `runResumed`.
+   * The run was cancelled: its jobs end now, whether they are queued, claimed or running. No job of the run starts
+   * until `runResumed`.
    */
   async cancelJobs(runId: string): Promise<void> {
     this.#cancelled.add(runId);

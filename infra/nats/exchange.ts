@@ -1,11 +1,11 @@
 /**
- * What passes between the account of the control process and that of the workers. Everything else of either account does not
- * exist in the other one: a worker cannot name a stream, and `$JS.API` of its account is empty.
+ * What passes between the account of the control process and that of the workers. Everything else of either account
+ * does not exist in the other one: a worker cannot name a stream, and `$JS.API` of its account is empty.
  *
- * The answer to a request goes to a subject that the requester chooses, and the server does not check that it may publish
- * there. In one account a worker could let the server or the control process delete a stream, or speak as the control process, by
- * asking with that subject. Between accounts the server puts a subject of its own in its place, and what the worker chose counts
- * in the account of the workers only.
+ * The answer to a request goes to a subject that the requester chooses, and the server does not check that it may
+ * publish there. In one account a worker could let the server or the control process delete a stream, or speak as the
+ * control process, by asking with that subject. Between accounts the server puts a subject of its own in its place, and
+ * what the worker chose counts in the account of the workers only.
  */
 import type { Export, Import } from '@nats-io/jwt';
 import { declarationsSubject } from '../../core/wire/declarations.ts';
@@ -61,7 +61,7 @@ const apiRequests = [
   { request: 'CONSUMER.MSG.NEXT.*.*', local: 'CONSUMER.MSG.NEXT.$1.$2', answers: 'Stream' },
 ] as const;
 
-/** Of the control account. */
+/** Exports of the control account. */
 export const offered: Export[] = [
   ...services.map((subject) => ({ name: subject, subject, type: 'service' as const })),
   ...apiRequests.map(({ request, answers }) => ({
@@ -73,7 +73,7 @@ export const offered: Export[] = [
   ...streams.map((subject) => ({ name: subject, subject, type: 'stream' as const })),
 ];
 
-/** Of the workers' account. `account`: the control account's id. */
+/** Imports of the workers' account. `account`: the control account's id. */
 export const takenFrom = (account: string): Import[] => [
   ...services.map((subject) => ({ name: subject, subject, account, type: 'service' as const })),
   ...apiRequests.map(({ request, local }) => ({

@@ -1,8 +1,8 @@
-/** For whom machines worked on one job: from its claim to its end, or to the loss of the machine. */
+/** Notes the run for which a machine worked on a job: from its claim to its end, or to the loss of the machine. */
 import type { Stage } from '../../core/wire/jobs.ts';
 
 export interface JobUse {
-  /** Of the machine. */
+  /** Instance of the machine. */
   readonly instance: string;
   /** Seconds since the epoch. */
   readonly from: number;

@@ -1,6 +1,6 @@
 /**
- * The rules for waiting for one job: who may run it, when it is published again, and when the wait gives up. There is no
- * I/O here: the session (wait-session.ts) passes every claim and event in and carries out the returned verdict.
+ * The rules for waiting for one job: who may run it, when it is published again, and when the wait gives up. There is
+ * no I/O here: the session (wait-session.ts) passes every claim and event in and carries out the returned verdict.
  *
  * ```
  *              claim() answers "go"
@@ -27,15 +27,21 @@ import { PauseError, TerminalError } from '../../core/errors.ts';
 import type { PetrelError } from '../../core/errors.ts';
 import type { ClaimRequest, JobEvent, Timing } from '../../core/wire/messages.ts';
 
-/** After this many unknown errors the run pauses, unless one worker had all of them and other workers could run the job. */
+/**
+ * After this many unknown errors, the run pauses, unless one worker had all of them and other workers could run the
+ * job.
+ */
 const maxUnknownFailures = 3;
-/** A worker that failed the job may not claim it for this time, multiplied by its failures, while others could run it. */
+/**
+ * A worker that failed the job may not claim it for this time, multiplied by its failures, while others could run it.
+ */
 const leaveToOthersMs = 3_000;
 /** A job that crashes this many workers while it runs alone is a poison job. */
 const maxDeathsAlone = 2;
 /**
- * Weight of a death when the worker was killed from outside or vanished, against 1 for a crash. A preemptible machine does
- * that, and it says little about the job. It counts a little, because the kernel also kills a process that runs out of memory.
+ * Weight of a death when the worker was killed from outside or vanished, against 1 for a crash. A preemptible machine
+ * does that, and it says little about the job. It counts a little, because the kernel also kills a process that runs
+ * out of memory.
  */
 const killCounts = 0.25;
 /** Exit descriptions of the supervisor that are not crashes. */

@@ -42,7 +42,7 @@ export interface JoinedNow {
 }
 
 export interface JoinOfficePorts {
-  /** Of the account of the workers. */
+  /** Account of the workers. */
   readonly account: { readonly seed: string };
   readonly stackInstance: string;
   readonly stackName: string;
@@ -53,8 +53,8 @@ export interface JoinOfficePorts {
   /** Was this key, or the token that asks, revoked? */
   readonly isRevoked: (key: string) => boolean;
   /**
-   * A machine with the token of a launch asks: throws TerminalError when it is none of that launch, or another key has joined in its
-   * name, and RetryableError while the launch is not answered yet.
+   * A machine with the token of a launch asks: throws TerminalError when it is none of that launch, or another key has
+   * joined in its name, and RetryableError while the launch is not answered yet.
    */
   readonly admitBought: (machine: BoughtMachine) => Promise<void>;
 }

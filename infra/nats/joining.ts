@@ -1,4 +1,7 @@
-/** Joining, on the side of the machine (core/wire/join.ts): it asks with the credential of its file, and later with its own. */
+/**
+ * Joining, on the side of the machine (core/wire/join.ts): it asks with the credential of its file, and later with its
+ * own.
+ */
 import { hostname } from 'node:os';
 import type { Msg, NatsConnection } from '@nats-io/nats-core';
 import { errorToJson, RetryableError, TerminalError } from '../../core/errors.ts';
@@ -14,7 +17,10 @@ export type Welcome = Extract<JoinReply, { answer: 'welcome' }>;
 /** A clock that is further off than this makes JWTs and the times of records wrong. */
 const clockMs = 60_000;
 const answerMs = 10_000;
-/** The first machine of a build waits until the control process has put it into the store, and a control process may be restarting. */
+/**
+ * The first machine of a build waits until the control process has put it into the store, and a control process may be
+ * restarting.
+ */
 const mostAnswers = 6;
 const connectMs = 5_000;
 

@@ -17,8 +17,8 @@ interface JobOfJournal {
 }
 
 /**
- * Entries of a job from this position of the stream on, oldest first. An entry whose writer cannot prove that it had claimed
- * the job is left out: a worker could make others go on with tokens that no worker of the job has sampled.
+ * Entries of a job from this position of the stream on, oldest first. An entry whose writer cannot prove that it had
+ * claimed the job is left out: a worker could make others go on with tokens that no worker of the job has sampled.
  */
 export async function readEntries(
   direct: DirectStreamAPI,

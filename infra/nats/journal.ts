@@ -1,6 +1,6 @@
 /**
- * A worker's side of the rollout journal. It writes entries without waiting, and asks the control process for those of a job
- * that it has claimed. A lost entry is written again, or its tokens are decoded again.
+ * A worker's side of the rollout journal. It writes entries without waiting, and asks the control process for those of
+ * a job that it has claimed. A lost entry is written again, or its tokens are decoded again.
  */
 import { jetstream } from '@nats-io/jetstream';
 import type { JetStreamClient } from '@nats-io/jetstream';
@@ -20,7 +20,7 @@ import { askToDeclare } from './declarations.ts';
 import { readMessage } from './incoming.ts';
 import { linkOf } from './link.ts';
 
-/** When more bytes than this are in flight to the server, new entries are dropped instead of buffered. */
+/** The limit of bytes in flight to the server; above it new entries are dropped instead of buffered. */
 const maxOnTheWay = 16 * 1024 * 1024;
 /** An entry that is not stored within this time counts as lost. */
 const storedMs = 3_000;

@@ -16,7 +16,9 @@ export function newNatsKey(): string {
 export const natsCredential = z.object({ key: z.string(), jwt: z.string() });
 export type NatsCredential = Readonly<z.infer<typeof natsCredential>>;
 
-/** An authenticator that signs the server's challenge. A function is called for each connection: a JWT may be renewed. */
+/**
+ * An authenticator that signs the server's challenge. A function is called for each connection: a JWT may be renewed.
+ */
 export function natsAuthenticator(credential: NatsCredential | (() => NatsCredential)): Authenticator {
   return (nonce = '') => {
     const { key, jwt } = typeof credential === 'function' ? credential() : credential;

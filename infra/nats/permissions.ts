@@ -1,6 +1,6 @@
 /**
- * What the credential of a worker permits. The server enforces it, so a machine that is not trusted can speak only for its own
- * workers, and hears only what is for them (docs/decisions/0019-accounts-for-workers.md).
+ * What the credential of a worker permits. The server enforces it, so a machine that is not trusted can speak only for
+ * its own workers, and hears only what is for them (docs/decisions/0019-accounts-for-workers.md).
  */
 import type { User } from '@nats-io/jwt';
 import { roleSets } from '../../core/roles.ts';
@@ -30,7 +30,7 @@ const mostBytes = 2 * 1024 * 1024;
 /** A worker has about ten subscriptions and one for each request in flight. */
 const mostSubscriptions = 1_000;
 
-/** Of the workers of one machine, in a pool with these roles. */
+/** Permissions of the workers of one machine, in a pool with these roles. */
 export function workerPermissions(instance: string, roles: readonly Role[]): Partial<User> {
   const own = { instance, worker: '*' };
   const isRollout = roles.includes('rollout');
@@ -75,7 +75,7 @@ interface JoinedMachine {
   readonly roles: readonly Role[];
 }
 
-/** Of a machine that has joined: what its workers need, and the question for the next JWT. */
+/** Permissions of a machine that has joined: what its workers need, and the question for the next JWT. */
 export function joinedPermissions({ instance, pool, roles }: JoinedMachine): Partial<User> {
   const permissions = workerPermissions(instance, roles);
   const asked = joinPermissions({ pool, roles, asker: instance }).pub?.allow ?? [];
@@ -86,7 +86,7 @@ export function joinedPermissions({ instance, pool, roles }: JoinedMachine): Par
   };
 }
 
-/** Of a token, which can only ask to join, and of any machine that joins or leaves. */
+/** Permissions of a token, which can only ask to join, and of any machine that joins or leaves. */
 export function joinPermissions(from: Parameters<typeof joinSubject>[0]): Partial<User> {
   return {
     payload: 16 * 1024,
@@ -96,7 +96,10 @@ export function joinPermissions(from: Parameters<typeof joinSubject>[0]): Partia
   };
 }
 
-/** Takes messages from the role's queues, and acks them. From 2.15 on the server may put its domain and account into acks. */
+/**
+ * Takes messages from the role's queues, and acks them. From 2.15 on the server may put its domain and account into
+ * acks.
+ */
 function queueSubjects(role: Role): string[] {
   const stream = jobStream(role);
   return [

@@ -34,7 +34,7 @@ export class PermitHolder implements Permits {
   readonly #held = new Map<string, Held>();
   #renewing: NodeJS.Timeout | undefined;
   #count = 0;
-  /** When the permits in use were last renewed. */
+  /** Time of the last renewal of the permits in use. */
   #askedAt = -Infinity;
 
   constructor(
@@ -124,7 +124,7 @@ export class PermitHolder implements Permits {
     return JSON.stringify({ v: wireVersion, limits: this.#limits, ...content });
   }
 
-  /** When the signal aborts first, a permit that is given all the same is given back. */
+  /** Waits for the reply until the signal aborts; a permit that is given all the same is given back. */
   async #untilAborted(
     reply: Promise<PermitReply | Error>,
     signal: AbortSignal,

@@ -1,6 +1,6 @@
 /**
- * The control process's side of permits: answers the asks of every worker, run by run. It notes in a file when a run last
- * used a permit, so that the next control process knows which runs it must not serve at once.
+ * The control process's side of permits: answers the asks of every worker, run by run. It notes in a file when a run
+ * last used a permit, so that the next control process knows which runs it must not serve at once.
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import type { Msg, NatsConnection } from '@nats-io/nats-core';
@@ -33,7 +33,7 @@ interface Desk {
 }
 
 export interface PermitOfficeOptions {
-  /** Where the times of last use are kept between control processes. */
+  /** The file that keeps the times of last use between control processes. */
   readonly file: string;
   readonly timing?: PermitTiming;
   readonly log: (line: string) => void;
@@ -126,7 +126,10 @@ export class PermitOffice {
     desk.asked.set(id, { message: undefined, timer });
   }
 
-  /** Before the first permit of the next seconds is given: a use that is not noted would be unknown after a restart. */
+  /**
+   * Notes a use before the first permit of the next seconds is given, because a use that is not noted would be unknown
+   * after a restart.
+   */
   #noted(runId: string, desk: Desk, now: number): boolean {
     if (now - desk.notedAt < noteEveryMs) return true;
     const wall = Date.now();

@@ -38,7 +38,10 @@ export class PresenceBeacon {
     this.tell();
   }
 
-  /** Publishes to the control process at once and into the bucket soon; many changes in a row become one entry. Never throws. */
+  /**
+   * Publishes to the control process at once and into the bucket soon; many changes in a row become one entry. Never
+   * throws.
+   */
   tell(): void {
     if (this.#nc.isClosed()) return;
     const entry = this.#describe();
@@ -65,8 +68,8 @@ export class PresenceBeacon {
 }
 
 /**
- * Calls the listener for every published entry. An entry that does not belong to its subject is dropped. Only control processes
- * and views listen: if workers did, presence would grow with the square of their number.
+ * Calls the listener for every published entry. An entry that does not belong to its subject is dropped. Only control
+ * processes and views listen: if workers did, presence would grow with the square of their number.
  */
 export function watchPresence(nc: NatsConnection, onEntry: (entry: Presence) => void): void {
   nc.subscribe(presencesSubject, {

@@ -35,7 +35,7 @@ const maxUnclaimed = 5;
 const pullMs = 10_000;
 /** Pause after the queue refused a request, for instance while the server reads its streams. */
 const refusedMs = 50;
-/** So many refusals in a row for the same reason, about a second of them, do not pass by themselves. */
+/** The number of refusals in a row for the same reason, about a second of them, that do not pass by themselves. */
 const troubleAfter = 20;
 
 export interface JobProgress {
@@ -48,7 +48,7 @@ export interface JobProgress {
 export interface Refusal {
   /** The reason for the waiter. */
   readonly because: string;
-  /** When the server delivers the message again. */
+  /** Delay after which the server delivers the message again. */
   readonly delayMs: number;
 }
 
@@ -168,8 +168,8 @@ export class Puller {
   }
 
   /**
-   * The next message, or null after a while or after `stop`. The request stays open at the server then, and when the connection
-   * is lost the client may repeat it: a message that comes nevertheless is returned to the queue.
+   * The next message, or null after a while or after `stop`. The request stays open at the server then, and when the
+   * connection is lost the client may repeat it: a message that comes nevertheless is returned to the queue.
    */
   async #next(consumer: Consumer): Promise<JsMsg | null> {
     const answer = consumer.next({ expires: pullMs });
@@ -209,8 +209,8 @@ export class Puller {
       console.error(`${raw.subject}: dropped what is not a job message of this version`);
       return raw.term('not a job message of this version');
     }
-    // The server delivered the message again because this worker was silent for a while, or it was also sent to this worker
-    // alone. Running the job twice would not be faster.
+    // The server delivered the message again because this worker was silent for a while, or it was also sent to this
+    // worker alone. Running the job twice would not be faster.
     if (this.#ports.inFlight.has(keyOf(message))) return raw.nak(this.#ports.timing.ackWaitMs);
     await this.#consider(ofQueue(raw), message);
   }
@@ -296,7 +296,10 @@ export class Puller {
     }
   }
 
-  /** After an interruption of the connection the job may be another worker's. Without an answer this one goes on. */
+  /**
+   * Claims again after an interruption of the connection, when the job may be another worker's. Without an answer this
+   * one goes on.
+   */
   async #claimAgain(message: JobMessage): Promise<void> {
     const reply = await this.#claim(message);
     if (reply?.answer === 'held') this.#ports.onClaimLost(message);

@@ -15,8 +15,8 @@ export function withRevoked(kept: NatsAuthority, keys: readonly string[], nowMs:
 }
 
 /**
- * Tells the running server. `system`: a connection of the system account. Throws RetryableError `NotRevoked` when the server
- * does not take it.
+ * Tells the running server. `system`: a connection of the system account. Throws RetryableError `NotRevoked` when the
+ * server does not take it.
  */
 export async function announceAccount(system: NatsConnection, { workers }: NatsAuthority): Promise<void> {
   const subject = `$SYS.REQ.ACCOUNT.${workers.id}.CLAIMS.UPDATE`;

@@ -28,13 +28,13 @@ export class RunPermits {
   readonly #given = new Map<string, Given>();
   #starts: Start[] = [];
   #waiting: Waiting[] = [];
-  /** Nothing is given before. */
+  /** Time before which nothing is given. */
   #closedUntil: number;
   #usedAt: number;
 
   /**
-   * `usedAt`: when a control process before this one last gave or renewed a permit of the run. Its requests count as a full
-   * minute, and for one lease nothing is given, because permits that are still in use are renewed in that time.
+   * `usedAt`: when a control process before this one last gave or renewed a permit of the run. Its requests count as a
+   * full minute, and for one lease nothing is given, because permits that are still in use are renewed in that time.
    */
   constructor(limits: EndpointLimits, timing: PermitTiming, now: number, usedAt?: number) {
     this.#timing = timing;
@@ -58,7 +58,7 @@ export class RunPermits {
     return this.#given.has(id);
   }
 
-  /** When the run last used a permit. */
+  /** Time of the run's last use of a permit. */
   get usedAt(): number {
     return this.#usedAt;
   }
@@ -111,7 +111,7 @@ export class RunPermits {
     return ids;
   }
 
-  /** When `give` may give more, if nothing else happens; undefined when nobody waits. */
+  /** Time at which `give` may give more, if nothing else happens; undefined when nobody waits. */
   nextAt(now: number): number | undefined {
     const [next] = this.#waiting;
     if (next === undefined) return undefined;
@@ -131,7 +131,7 @@ export class RunPermits {
     return Math.max(this.#closedUntil, byCount, byTokens);
   }
 
-  /** When so many starts have left the window that `wanted` more fit below `most`. */
+  /** Time at which enough starts have left the window that `wanted` more fit below `most`. */
   #windowFreeAt(most: number, wanted: number, weight: (start: Start) => number, now: number): number {
     let used = this.#starts.reduce((sum, start) => sum + weight(start), 0);
     if (used + wanted <= most) return now;

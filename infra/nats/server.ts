@@ -24,10 +24,10 @@ const hostOf = (tls: ServerCertificate | undefined): string => tls?.host ?? loop
  * job messages of the last seconds, and the waiting activities publish those again. So 5 s instead of the default of 2
  * minutes.
  *
- * `ping_interval`: a client that says nothing, because its machine lost power or the network, counts as gone after 10 to
- * 12 s. The server asks at the end of each interval without a word, and gives up after `ping_max` questions. Many short
- * intervals keep that time near its bound; a process that stands still for less than 10 s keeps its connection. Workers that
- * say they are present each second are never asked (docs/decisions/0024).
+ * `ping_interval`: a client that says nothing, because its machine lost power or the network, counts as gone after 10
+ * to 12 s. The server asks at the end of each interval without a word, and gives up after `ping_max` questions. Many
+ * short intervals keep that time near its bound; a process that stands still for less than 10 s keeps its connection.
+ * Workers that say they are present each second are never asked (docs/decisions/0024).
  *
  * `max_file_store`: the disk space is checked at each write instead. The default, three quarters of the space that is
  * free at the start, would make a server that starts on an almost full disk refuse streams for good.

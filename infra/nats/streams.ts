@@ -1,6 +1,6 @@
 /**
- * The work queues, the journal and the presence bucket. The control process declares them on every connect, so a wiped NATS
- * store is rebuilt.
+ * The work queues, the journal and the presence bucket. The control process declares them on every connect, so a wiped
+ * NATS store is rebuilt.
  */
 import {
   AckPolicy,
@@ -42,7 +42,7 @@ const maxJournalBytes = 512 * 1024 * 1024;
 
 /** The server's error code for a stream that exists with another configuration. */
 const otherConfiguration = 10058;
-/** And for one that does not exist. */
+/** Code of NATS for a stream that does not exist. */
 const missingStream = 10059;
 /** No consumer of this name, by the server's numbers. */
 const missingConsumer = 10014;
@@ -108,7 +108,10 @@ export async function ensureConsumer(
   return name;
 }
 
-/** The place in the queue up to which every message for the consumer was delivered at least once; 0 when there is no such consumer. */
+/**
+ * The place in the queue up to which every message for the consumer was delivered at least once; 0 when there is no
+ * such consumer.
+ */
 export async function handedOut(jsm: JetStreamManager, role: Role, profile: string): Promise<number> {
   try {
     return (await jsm.consumers.info(jobStream(role), jobConsumer(role, profile))).delivered.stream_seq;
@@ -118,7 +121,9 @@ export async function handedOut(jsm: JetStreamManager, role: Role, profile: stri
   }
 }
 
-/** Written without waiting, and read and purged per job. A lost entry is written again, or its tokens are decoded again. */
+/**
+ * Written without waiting, and read and purged per job. A lost entry is written again, or its tokens are decoded again.
+ */
 const journalSettings: StreamSettings = {
   name: journalStream,
   subjects: [journalStreamSubjects],
@@ -154,8 +159,8 @@ export async function openPresence(nc: NatsConnection): Promise<KV | undefined> 
 const isMissing = (error: unknown): boolean => error instanceof JetStreamApiError && error.code === missingStream;
 
 /**
- * Keys (`presenceKey`) of the workers that have an entry, expired markers of deletion among them. The bucket's own list of keys would
- * leave a consumer behind for five minutes with each call.
+ * Keys (`presenceKey`) of the workers that have an entry, expired markers of deletion among them. The bucket's own list
+ * of keys would leave a consumer behind for five minutes with each call.
  */
 export async function presenceNames(nc: NatsConnection): Promise<string[]> {
   const prefix = `$KV.${presenceBucket}.`;

@@ -2,8 +2,8 @@
 import type { TlsOptions } from '@nats-io/nats-core';
 
 /**
- * Empty for a server without encryption. `host` reaches Node's TLS: the client itself names the server only where it has a
- * domain name, and Node would compare the certificate of an IP address with `localhost`.
+ * Empty for a server without encryption. `host` reaches Node's TLS: the client itself names the server only where it
+ * has a domain name, and Node would compare the certificate of an IP address with `localhost`.
  */
 export function tlsOptions({ url, ca }: { readonly url: string; readonly ca?: string | undefined }): {
   tls?: TlsOptions;

@@ -1,6 +1,6 @@
 /**
- * The I/O around one `JobWait` (job-wait.ts, the rules without I/O): it publishes the job, subscribes to claims and events,
- * and reads the result object. All activities that wait for the same job share one session.
+ * The I/O around one `JobWait` (job-wait.ts, the rules without I/O): it publishes the job, subscribes to claims and
+ * events, and reads the result object. All activities that wait for the same job share one session.
  *
  * ```
  *   start()
@@ -53,7 +53,7 @@ export interface JobResult<S extends Stage> {
   readonly jobId: string;
   readonly output: StageTypes[S]['output'];
   readonly timings: ResultRecord['timings'];
-  /** When its result was written. */
+  /** Time at which its result was written. */
   readonly endedAt?: string;
   /** Name of the process that wrote it. */
   readonly by?: string;
@@ -77,7 +77,7 @@ const unpublished: ReadonlySet<string | undefined> = new Set([unreachable, queue
 const unreachableMs = 200;
 /** How often a job is sent to the worker that has its state, while that one is present and does not confirm it. */
 const mostSends = 3;
-/** Of so many looks at a job that waits for a worker, one reads the store. */
+/** One look in this many, at a job that waits for a worker, reads the store. */
 const readEvery = 5;
 
 interface SessionPorts extends JobWaitOptions {
@@ -105,15 +105,15 @@ interface SessionPorts extends JobWaitOptions {
   readonly nameOf: (place: WorkerPlace) => string;
   /** The secret of this process's claim of the job. */
   readonly secretOf: (claimant: WorkerIdentity) => string;
-  /** Of a job for an engine: whom the process asks for weights. */
+  /** The holders that the process of an engine's job asks for weights. */
   readonly holdersFor?: (claimant: WorkerIdentity) => WeightsHolders;
   readonly readResult: () => Promise<JobResult<Stage> | undefined>;
-  /** Of a rollout job: the worker that scores its samples ahead. */
+  /** The worker that scores the samples of a rollout job ahead. */
   readonly scorer?: () => string | undefined;
-  /** Of a rollout job: the entries of its journal from this position on. */
+  /** Reads the entries of a rollout job's journal from this position on. */
   readonly readJournal?: (from: number) => Promise<JournalReply>;
   readonly noRoom: NoRoom;
-  /** For the bill of the machine. */
+  /** Notes a use for the bill of the machine. */
   readonly used: (use: JobUse) => void;
   readonly over: () => void;
 }
@@ -234,7 +234,10 @@ export class WaitSession {
     }
   }
 
-  /** To the worker that has what the job needs, if there is one, else to whoever takes it from the queue. */
+  /**
+   * Sends the job to the worker that has what it needs, if there is one, else to the queue, from which any worker takes
+   * it.
+   */
   async #send(): Promise<void> {
     const { choose, sendTo, publish, timing } = this.#ports;
     const chosen = choose(this.#declined);
@@ -252,7 +255,9 @@ export class WaitSession {
     sendTo(to);
   }
 
-  /** A worker that has the job's state may only be slow; to give the job to another one costs more than to ask again. */
+  /**
+   * A worker that has the job's state may only be slow; to give the job to another one costs more than to ask again.
+   */
   #unconfirmed({ to, only }: Choice): void {
     if (this.#sent?.received !== false || this.isHeld) return;
     if (only && this.#sent.times < mostSends && this.#ports.isPresent(to)) this.#publishAnyway();
@@ -278,8 +283,8 @@ export class WaitSession {
   }
 
   /**
-   * Another process has taken the name of the job's holder, so the holder is dead. Publishes a copy at once, because the
-   * server delivers the old message again only after the ack wait.
+   * Another process has taken the name of the job's holder, so the holder is dead. Publishes a copy at once, because
+   * the server delivers the old message again only after the ack wait.
    */
   replaced(entry: Presence): void {
     const { incarnation, predecessorEnded } = entry;
@@ -296,16 +301,16 @@ export class WaitSession {
   }
 
   /**
-   * A worker is gone, and the queue has handed out all messages up to this place. The worker that got this one has not claimed it:
-   * if it is the one that is gone, the queue would hand it out again only after the ack wait.
+   * A worker is gone, and the queue has handed out all messages up to this place. The worker that got this one has not
+   * claimed it: if it is the one that is gone, the queue would hand it out again only after the ack wait.
    */
   handedOut(place: number): void {
     if (!this.isHeld && this.#place !== undefined && this.#place <= place) this.#publishAnyway();
   }
 
   /**
-   * The watchdog: no worker holds the job. `queued`: its message is in the queue. Then a worker will take it, and the store is read
-   * only now and then, because a notification may be lost.
+   * The watchdog: no worker holds the job. `queued`: its message is in the queue. Then a worker will take it, and the
+   * store is read only now and then, because a notification may be lost.
    */
   look(queued: boolean): void {
     if (this.isHeld) return;
@@ -338,7 +343,9 @@ export class WaitSession {
     this.#report();
   }
 
-  /** Reads the result: after a notification, and on every watchdog tick, since a notification or the queue may be lost. */
+  /**
+   * Reads the result: after a notification, and on every watchdog tick, since a notification or the queue may be lost.
+   */
   async #check(): Promise<void> {
     this.#checkAgain = true;
     if (this.#checking) return;

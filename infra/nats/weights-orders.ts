@@ -1,4 +1,4 @@
-/** For the newest weights of each run: which process gets them from which one. core/wire/weights.ts says how. */
+/** Decides for the newest weights of each run which process gets them from which one. core/wire/weights.ts says how. */
 import type { Digest } from '../../core/ids.ts';
 import { holdersBefore } from '../../core/wire/weights.ts';
 
@@ -18,8 +18,8 @@ export class WeightsOrders {
   }
 
   /**
-   * Whom a process asks for these weights. One that is not in the order yet, because it came later, becomes the last. Without
-   * a URL nobody asks it in turn. `holder`: who has them, when nobody has asked for them before.
+   * The holders that a process asks for these weights. One that is not in the order yet, because it came later, becomes
+   * the last. Without a URL nobody asks it in turn. `holder`: who has them, when nobody has asked for them before.
    */
   holdersFor(runId: string, publication: string, url: string | undefined, holder: string | undefined): string[] {
     const known = this.#orders.get(runId);

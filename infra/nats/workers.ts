@@ -24,11 +24,12 @@ export class Workers {
   /** Free trainers that were offered a job. */
   readonly #reserved = new Set<string>();
   readonly #instance: string;
-  /** Those that wait until another run wants the trainer of a run. */
+  /** Jobs that wait until another run wants the trainer of a run. */
   readonly #turns = new Set<{ readonly runId: string; readonly over: () => void }>();
 
   /**
-   * `instance`: of this process. `came`: a new process announced itself, perhaps in place of one that held jobs; `before` is that one's last entry.
+   * `instance`: of this process. `came`: a new process announced itself, perhaps in place of one that held jobs;
+   * `before` is that one's last entry.
    */
   constructor(
     nc: NatsConnection,
@@ -55,7 +56,10 @@ export class Workers {
     }
   }
 
-  /** After an outage nobody could be heard: those that were there shortly before it get the time to announce themselves. */
+  /**
+   * Gives workers time to announce themselves after an outage: nobody could be heard, and these were there shortly
+   * before it.
+   */
   reconnected(): void {
     const now = Date.now();
     for (const [place, { entry, heard }] of this.#known)
@@ -67,13 +71,13 @@ export class Workers {
     return this.#current().sort((a, b) => (presenceKey(a) < presenceKey(b) ? -1 : 1));
   }
 
-  /** Where the weights that a process has are served; undefined when it does not serve them. */
+  /** URL at which the weights of a process are served; undefined when it does not serve them. */
   servesAt({ incarnation, ...place }: WorkerIdentity): string | undefined {
     const entry = this.#known.get(placeWords(place))?.entry;
     return entry?.incarnation === incarnation ? entry.serves : undefined;
   }
 
-  /** Where the trainer that leads the run serves its policy. */
+  /** URL at which the trainer that leads the run serves its policy. */
   trainerOf(runId: string): string | undefined {
     return this.#present('trainer').find(
       ({ lease, standsBy, trains }) =>
@@ -81,7 +85,7 @@ export class Workers {
     )?.serves;
   }
 
-  /** Where the processes that can sample with this profile serve weights. */
+  /** URLs at which the processes that can sample with this profile serve weights. */
   samplers(profile: string): string[] {
     return this.#present('rollout')
       .filter(({ state, profiles }) => takesJobs.has(state) && (profile === anyProfile || profiles.includes(profile)))
@@ -146,8 +150,8 @@ export class Workers {
   }
 
   /**
-   * The trainer has claimed a job of the run, which its next presence says too. Must others be told? Either it takes the lease now,
-   * for which it may have waited elsewhere too, or another one has it as well.
+   * The trainer has claimed a job of the run, which its next presence says too. Must others be told? Either it takes
+   * the lease now, for which it may have waited elsewhere too, or another one has it as well.
    */
   takesLease(job: TrainerJob, { incarnation, ...place }: WorkerIdentity): boolean {
     const known = this.#known.get(placeWords(place));

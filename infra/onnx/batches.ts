@@ -13,8 +13,8 @@ export interface BatchLimits {
 }
 
 /**
- * Places of the sequences of each batch, the longest first; a sequence over the limits stands alone. It depends on nothing but
- * the lengths and the limits.
+ * Places of the sequences of each batch, the longest first; a sequence over the limits stands alone. It depends on
+ * nothing but the lengths and the limits.
  */
 export function batchesByLength(lengths: readonly number[], limits: BatchLimits): number[][] {
   const order = lengths.map((_, s) => s).sort((a, b) => at(lengths, b) - at(lengths, a) || a - b);

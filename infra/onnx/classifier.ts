@@ -1,6 +1,6 @@
 /**
- * A sequence classifier with one score, as an ONNX file: docs/decisions/0016. It computes in a thread of its own, so the
- * caller's event loop stays free.
+ * A sequence classifier with one score, as an ONNX file: docs/decisions/0016. It computes in a thread of its own, so
+ * the caller's event loop stays free.
  */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import type { BatchLimits } from './batches.ts';
 import type { ClassifierThreadData, FromClassifier, PaddedBatch } from './protocol.ts';
 import { scoresOutput, wrongScores } from './shapes.ts';
 
-/** Of the graph. Large weights lie in a second file, whose name the graph holds. */
+/** File of the graph. Large weights lie in a second file, whose name the graph holds. */
 export const onnxFile = 'model.onnx';
 
 /** What the file is made with. */
@@ -31,7 +31,7 @@ export interface ClassifierOptions {
   readonly padToken: number | undefined;
   /** Called each second while the thread computes. */
   readonly onAlive?: () => void;
-  /** Of loading the file, and of each batch. Default: ten minutes. */
+  /** Time limit of loading the file, and of each batch. Default: ten minutes. */
   readonly limitMs?: number;
 }
 
@@ -65,8 +65,8 @@ export class OnnxClassifier {
   }
 
   /**
-   * Loads the file and checks its inputs and outputs. Throws OnnxModelError for a file that ONNX Runtime does not read, or
-   * that gives something else than one score for each sequence. The caller closes it.
+   * Loads the file and checks its inputs and outputs. Throws OnnxModelError for a file that ONNX Runtime does not read,
+   * or that gives something else than one score for each sequence. The caller closes it.
    */
   static async open(folder: string, options: ClassifierOptions): Promise<OnnxClassifier> {
     const classifier = new OnnxClassifier(folder, options);
@@ -87,8 +87,8 @@ export class OnnxClassifier {
   }
 
   /**
-   * The score of each sequence, in their order. Throws OnnxModelError when the model fails, or gives a number that is not
-   * finite. `progress` may throw to end the work between two batches.
+   * The score of each sequence, in their order. Throws OnnxModelError when the model fails, or gives a number that is
+   * not finite. `progress` may throw to end the work between two batches.
    */
   async score(
     sequences: readonly Int32Array[],
@@ -108,8 +108,8 @@ export class OnnxClassifier {
   }
 
   /**
-   * Scores sequences of three lengths one by one and together. Throws OnnxModelError when they differ by more than rounding:
-   * then the graph ignores its mask, or was exported for one length.
+   * Scores sequences of three lengths one by one and together. Throws OnnxModelError when they differ by more than
+   * rounding: then the graph ignores its mask, or was exported for one length.
    */
   async tryPadding(vocab: number): Promise<void> {
     const { padToken = -1 } = this.#options;

@@ -1,6 +1,6 @@
 /**
- * Small ONNX files made on the spot, right and wrong ones: the score is the sum of a sequence's tokens. Protocol buffers are
- * fields of a number, a kind and a value; ONNX's numbers are in its onnx.proto.
+ * Small ONNX files made on the spot, right and wrong ones: the score is the sum of a sequence's tokens. Protocol
+ * buffers are fields of a number, a kind and a value; ONNX's numbers are in its onnx.proto.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ export interface GraphOptions {
   /** Columns of the output. */
   readonly labels?: number;
   readonly output?: string;
-  /** Of both inputs; a number fixes the length. */
+  /** Shape of both inputs; a number fixes the length. */
   readonly shape?: readonly (string | number)[];
   readonly opset?: number;
   /** A score for each token: [batch, sequence, 1]. */

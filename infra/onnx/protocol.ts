@@ -1,7 +1,7 @@
 /** Messages between a classifier in ONNX and its thread. */
 
 export interface ClassifierThreadData {
-  /** Of model.onnx. Weights in a file beside it are found by their name in it. */
+  /** Path of model.onnx. Weights in a file beside it are found by their name in it. */
   readonly path: string;
   readonly threads: number;
 }

@@ -1,7 +1,7 @@
 /**
- * The JavaScript of a user's own module: without types, and with a map to the lines of its source, which the map contains.
- * A run stores this and not the file, so that every machine runs the same code. Only main threads compile: swc's library
- * cannot be loaded again in a process after a thread that has loaded it has ended.
+ * The JavaScript of a user's own module: without types, and with a map to the lines of its source, which the map
+ * contains. A run stores this and not the file, so that every machine runs the same code. Only main threads compile:
+ * swc's library cannot be loaded again in a process after a thread that has loaded it has ended.
  */
 import { OwnModuleError } from './own-module.ts';
 

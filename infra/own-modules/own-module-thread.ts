@@ -1,6 +1,6 @@
 /**
- * The thread of a user's own module: it loads the file, then answers one call after the other. own-module.ts starts it, and
- * ends it when a call takes too long.
+ * The thread of a user's own module: it loads the file, then answers one call after the other. own-module.ts starts it,
+ * and ends it when a call takes too long.
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { checkEstimator, checkLoss } from '../../core/rl/own/check.ts';

@@ -1,6 +1,6 @@
 /**
- * A policy loss, an advantage estimator or a sampler of the user's own, in a thread of its own: docs/decisions/0013. An endless loop,
- * an exit or too much memory in it ends the thread and not the process.
+ * A policy loss, an advantage estimator or a sampler of the user's own, in a thread of its own: docs/decisions/0013. An
+ * endless loop, an exit or too much memory in it ends the thread and not the process.
  */
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
@@ -24,9 +24,12 @@ import type {
 } from './protocol.ts';
 
 export interface OwnModuleLimits {
-  /** Of starting its thread and loading it. */
+  /** Time limit of starting its thread and loading it. */
   readonly loadMs: number;
-  /** Of each call. Both together: less than the time after which a worker without progress is replaced (`stallMs`). */
+  /**
+   * Time limit of each call. Both together: less than the time after which a worker without progress is replaced
+   * (`stallMs`).
+   */
   readonly callMs: number;
   /** Memory of its objects; arrays of numbers are not counted. */
   readonly heapMb: number;

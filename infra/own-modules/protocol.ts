@@ -21,7 +21,7 @@ export interface OwnModuleThreadData {
 export interface OwnModuleFacts {
   readonly needs: readonly (OwnLossNeed | OwnEstimatorNeed)[];
   readonly deterministic: boolean;
-  /** Of a loss. */
+  /** Marks a loss whose gradient goes straight through. */
   readonly straightThrough?: string | true;
 }
 

@@ -12,7 +12,7 @@ import type { CheckpointName } from '../store/run-checkpoints.ts';
 import type { RunLog } from '../store/run-log.ts';
 import { livePins } from '../store/retention-log.ts';
 
-/** At least two, because a single checkpoint is lost with its first damaged byte. */
+/** The least number of checkpoints is two, because a single one is lost with its first damaged byte. */
 export const fewestCheckpoints = 2;
 
 export interface RetentionRule {

@@ -7,7 +7,10 @@ import type { Store } from '../../core/ports/store.ts';
 import { datasetFiles } from '../store/datasets.ts';
 import { modelManifestName, readModelManifest } from '../store/model-facts.ts';
 
-/** Names of the files that petrel wrote into `models/<digest>/` or `datasets/<digest>/`; undefined when it is not petrel's. */
+/**
+ * Names of the files that petrel wrote into `models/<digest>/` or `datasets/<digest>/`; undefined when it is not
+ * petrel's.
+ */
 export async function filesOfInput(store: Store, folder: string): Promise<readonly string[] | undefined> {
   const [kind, digest = ''] = folder.split('/');
   if (kind !== 'models') return datasetFiles(store, digest);

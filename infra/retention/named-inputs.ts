@@ -10,7 +10,7 @@ import type { RunInputs } from '../../core/records/schema.ts';
 import { newestListed, newestOf } from '../store/dense.ts';
 import { needRecord } from '../store/records.ts';
 
-/** By folder (`models/<digest>/`): a run or a schedule that names it. */
+/** Maps a folder (`models/<digest>/`) to a run or a schedule that names it. */
 export type NamedBy = Readonly<Record<string, string>>;
 
 /** Folders that a run reads. */

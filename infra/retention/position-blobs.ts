@@ -11,7 +11,7 @@ import type { Head, RunLog } from '../store/run-log.ts';
 interface LiveTerm {
   readonly term: number;
   readonly begin: number;
-  /** For a term of the log: its last position. Records up to there must exist. */
+  /** Last position of a term of the log. Records up to there must exist. */
   readonly until: number;
 }
 

@@ -1,4 +1,6 @@
-/** Secrets that the control machines of one stack have in common: each is derived from the key of stack.yaml, with HKDF. */
+/**
+ * Secrets that the control machines of one stack have in common: each is derived from the key of stack.yaml, with HKDF.
+ */
 import { hkdfSync } from 'node:crypto';
 
 /** What a secret is for: two purposes get secrets that say nothing about each other. */

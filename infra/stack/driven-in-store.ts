@@ -1,7 +1,7 @@
 /**
- * The driven runs of a stack of several machines, as objects in its store. A run has a note for each time that a command
- * has started it. Who forgets a run removes only the notes that it knew before it looked at the run's state, so a command
- * that starts the run in between is not lost.
+ * The driven runs of a stack of several machines, as objects in its store. A run has a note for each time that a
+ * command has started it. Who forgets a run removes only the notes that it knew before it looked at the run's state, so
+ * a command that starts the run in between is not lost.
  */
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { canonicalJson } from '../../core/canonical.ts';
@@ -29,7 +29,7 @@ export class StoreRuns implements DrivenRuns {
   readonly #shared: SharedStack;
   readonly #instance: string;
   readonly #secret: Buffer;
-  /** By key. Notes never change. undefined: the object is no note of this stack. */
+  /** Notes by key, which never change. undefined: the object is no note of this stack. */
   readonly #read = new Map<string, DrivenNote | undefined>();
   /** Runs with their stores, of which it is known that this stack drives them. */
   readonly #driven = new Set<string>();
@@ -155,7 +155,10 @@ export class StoreRuns implements DrivenRuns {
     return store;
   }
 
-  /** `petrel up` has claimed the stack's name there. A folder without the claim is another one, such as an empty mount point. */
+  /**
+   * `petrel up` has claimed the stack's name there. A folder without the claim is another one, such as an empty mount
+   * point.
+   */
   async #open(): Promise<Store> {
     const { name, store: url } = this.#shared;
     const store = await openStore(url, 'refuse');

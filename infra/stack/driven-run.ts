@@ -1,7 +1,7 @@
 /**
  * A run that a stack drives. A run without a note is not driven, even if someone starts a workflow for it. If a run's
- * workflow is lost with the Temporal server's database, the note causes its restart. The state of a run is in its store,
- * not here.
+ * workflow is lost with the Temporal server's database, the note causes its restart. The state of a run is in its
+ * store, not here.
  */
 import type { RunKind } from '../../core/run-kinds.ts';
 
@@ -19,12 +19,17 @@ export interface NotedRun extends DrivenRun {
   readonly notes: readonly string[];
 }
 
-/** Files of this home, or objects in the store of a stack of several machines: each of them then drives all the runs. */
+/**
+ * Files of this home, or objects in the store of a stack of several machines: each of them then drives all the runs.
+ */
 export interface DrivenRuns {
-  /** For people: where a run is noted. */
+  /** Words for people about the place where a run is noted. */
   readonly place: string;
   note(run: DrivenRun): Promise<void>;
-  /** As `note`, before this process queues an ended run again. If the process dies after that, the run is started. */
+  /**
+   * Notes the run as `note` does, before this process queues an ended run again. If the process dies after that, the
+   * run is started.
+   */
   noteToStart(run: DrivenRun): Promise<void>;
   /** True when a command of this stack, or one of its schedules, started this run in this store. Throws as `all`. */
   drives(run: Pick<DrivenRun, 'runId' | 'store'>): Promise<boolean>;

@@ -18,7 +18,7 @@ const notedPlan = z.object({
   notes: z.array(z.string()),
   prices: z.array(place.omit({ market: true })),
   stopped: z.array(z.object({ pool: z.string(), because: z.string() })),
-  /** Per pool: why it is as it is. */
+  /** The reason of each pool's count. */
   reasons: z.array(z.object({ pool: z.string(), count: z.int(), because: z.string() })),
 });
 

@@ -1,6 +1,6 @@
 /**
- * The tokens that this stack has made and the machines that have joined it, in files of the stack. Commands write the tokens, the
- * control process the machines. Entries that can no longer be used are left out.
+ * The tokens that this stack has made and the machines that have joined it, in files of the stack. Commands write the
+ * tokens, the control process the machines. Entries that can no longer be used are left out.
  */
 import { join } from 'node:path';
 import { z } from 'zod';

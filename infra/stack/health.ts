@@ -71,7 +71,7 @@ async function isTemporalServing(home: string, { ofOthers, ...temporal }: StackI
   }
 }
 
-/** Of servers of stack.yaml. */
+/** True when the servers of stack.yaml serve. */
 const serves = (servers: OwnedByOthers): Promise<boolean> =>
   requireServing(servers).then(
     () => true,

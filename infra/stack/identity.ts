@@ -1,6 +1,6 @@
 /**
- * The name of a stack in records, so that users know which one drives a run, and its id, by which two stacks of one name
- * are told apart (names.ts). They belong to a PETREL_HOME, or to all homes with one `stack.yaml` that has a name.
+ * The name of a stack in records, so that users know which one drives a run, and its id, by which two stacks of one
+ * name are told apart (names.ts). They belong to a PETREL_HOME, or to all homes with one `stack.yaml` that has a name.
  */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, mkdirSync, openSync, readFileSync, unlinkSync, writeFileSync } from 'node:fs';
@@ -25,7 +25,10 @@ export function stackIdentity(home: string): StackIdentity {
 /** `laptop-3f9a2c`: this machine's name and a short random part, or the name in stack.yaml. */
 export const stackName = (home: string): string => sharedStack(home)?.name ?? ownName(home);
 
-/** This machine's instance as one word of a subject, see core/wire/worker-identity.ts. Each machine of a stack has its own. */
+/**
+ * This machine's instance as one word of a subject, see core/wire/worker-identity.ts. Each machine of a stack has its
+ * own.
+ */
 export const instanceName = (home: string): string => instanceOf(ownName(home));
 
 /** The instance of the machine whose own stack has this name. */
@@ -50,8 +53,8 @@ function read(file: string): string | undefined {
 }
 
 /**
- * The first process that links the file decides its content. A power cut must not lose it, because otherwise the terms of
- * the stack's runs would belong to another stack.
+ * The first process that links the file decides its content. A power cut must not lose it, because otherwise the terms
+ * of the stack's runs would belong to another stack.
  */
 function makeFile(home: string, file: string, content: string): string {
   mkdirSync(home, { recursive: true, mode: 0o700 });

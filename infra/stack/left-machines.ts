@@ -50,7 +50,7 @@ export class LeftMachines {
     this.#timer ??= setTimeout(() => this.write(), writeEveryMs);
   }
 
-  /** At once. */
+  /** Writes the file at once. */
   write(now = new Date()): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

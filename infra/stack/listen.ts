@@ -1,4 +1,4 @@
-/** Where the NATS server listens when workers of other machines may join: `petrel up --listen`. */
+/** The address at which the NATS server listens when workers of other machines may join: `petrel up --listen`. */
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';

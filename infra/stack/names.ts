@@ -20,8 +20,8 @@ import { chooseServers } from './up.ts';
 type Claimed = Pick<StackClaim, 'name' | 'id' | 'temporal'>;
 
 /**
- * The stack as stack.yaml describes it, before anything else reads the stack's name or its runs. A stack of several machines
- * claims its name in its store. Throws as `chooseServers` and `claimName`.
+ * The stack as stack.yaml describes it, before anything else reads the stack's name or its runs. A stack of several
+ * machines claims its name in its store. Throws as `chooseServers` and `claimName`.
  */
 export async function chooseStack(home: string, takeOver = false): Promise<void> {
   await chooseServers(home);
@@ -33,8 +33,9 @@ export async function chooseStack(home: string, takeOver = false): Promise<void>
 }
 
 /**
- * Before this stack drives a run in the store. Throws TerminalError `Conflict` when another stack has the name, or when the
- * stack uses another server of Temporal; not with `takeOver`: the other one then stops driving its runs in this store.
+ * Claims the stack's name in the store. Call this before the stack drives a run in the store. Throws TerminalError
+ * `Conflict` when another stack has the name, or when the stack uses another server of Temporal; not with `takeOver`:
+ * the other one then stops driving its runs in this store.
  */
 export async function claimName(home: string, store: Store, takeOver = false): Promise<void> {
   requireShared(home, store);

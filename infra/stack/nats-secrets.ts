@@ -23,7 +23,9 @@ export async function newNatsSecrets(instance: string): Promise<NatsSecrets> {
   return { authority, stack, system, workers };
 }
 
-/** The same secrets for this build, and for a machine that has got another name: its workers need another credential. */
+/**
+ * The same secrets for this build, and for a machine that has got another name: its workers need another credential.
+ */
 export async function currentSecrets(kept: NatsSecrets, instance: string): Promise<NatsSecrets> {
   const authority = await currentAuthority(kept.authority);
   const isRenamed = kept.workers.instance !== instance;

@@ -13,7 +13,7 @@ export function readStack(home: string): StackInfo | undefined {
   return info && info.phase === 'running' && isAlive(info) ? info : undefined;
 }
 
-/** For processes of the stack: addresses of the servers. Works also while the supervisor is being replaced. */
+/** The addresses of the servers, for processes of the stack. Works also while the supervisor is being replaced. */
 export function stackFromEnv(env: NodeJS.ProcessEnv = process.env): StackInfo {
   const path = env[stackVariable];
   if (!path) {

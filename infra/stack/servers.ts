@@ -1,6 +1,7 @@
 /**
- * `stack.yaml`: servers that exist already, instead of embedded ones. docs/stack.md describes the file. What it says is kept with the
- * stack's configuration when the stack starts, secrets too, in files that only the user of PETREL_HOME can read.
+ * `stack.yaml`: servers that exist already, instead of embedded ones. docs/stack.md describes the file. What it says is
+ * kept with the stack's configuration when the stack starts, secrets too, in files that only the user of PETREL_HOME
+ * can read.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -65,7 +66,7 @@ export const ownedByOthers = z.object({
     .optional(),
   nats: z
     .object({
-      /** Of all servers of the cluster, with commas between. */
+      /** URLs of all servers of the cluster, with commas between. */
       url: z.string(),
       credential: natsCredential.optional(),
       system: natsCredential.optional(),
@@ -79,7 +80,10 @@ export const ownedByOthers = z.object({
 export type OwnedByOthers = Readonly<z.infer<typeof ownedByOthers>>;
 export type SharedStack = NonNullable<OwnedByOthers['shared']>;
 
-/** Undefined where there is no such file: all servers are embedded. Throws InvalidInputError that names the file and the key. */
+/**
+ * Undefined where there is no such file: all servers are embedded. Throws InvalidInputError that names the file and the
+ * key.
+ */
 export function readServers(home: string, env: NodeJS.ProcessEnv = process.env): OwnedByOthers | undefined {
   const named = env[serversVariable];
   const where = named === undefined ? join(home, 'stack.yaml') : resolve(named);

@@ -1,4 +1,6 @@
-/** Do the servers of stack.yaml serve? Asked before a stack starts, because its processes would wait for them for ever. */
+/**
+ * Do the servers of stack.yaml serve? Asked before a stack starts, because its processes would wait for them for ever.
+ */
 import { jetstreamManager } from '@nats-io/jetstream';
 import { errorToJson, InvalidInputError, RetryableError } from '../../core/errors.ts';
 import { connectNats } from '../nats/connection.ts';

@@ -86,7 +86,7 @@ const stackSchema = z.object({
     replicas: z.int().optional(),
     credential: natsCredential.optional(),
     system: natsCredential.optional(),
-    /** Of the workers of this machine. */
+    /** Credential of the workers of this machine. */
     workers: natsCredential.optional(),
     ca: z.string().optional(),
   }),
@@ -117,7 +117,7 @@ const endpointsSchema = z.object({
   payloadKey: z.string(),
 });
 
-/** As in the file; one of an older build has less. */
+/** The endpoints in the file; one of an older build has less. */
 export type KeptEndpoints = Readonly<z.infer<typeof endpointsSchema>>;
 
 /** Ports and secrets, kept over restarts so that clients find the servers again. */
@@ -126,7 +126,7 @@ export type Endpoints = KeptEndpoints & { readonly nats: NatsSecrets };
 /** What the NATS server trusts, and the credentials of this stack's processes and commands. */
 export type NatsSecrets = NonNullable<KeptEndpoints['nats']>;
 
-/** Where the NATS server listens. */
+/** The URL at which the NATS server listens. */
 export const natsUrl = ({ natsPort, tls }: Pick<Endpoints, 'natsPort' | 'tls'>): string =>
   `nats://${hostInUrl(tls?.host ?? loopback)}:${natsPort}`;
 

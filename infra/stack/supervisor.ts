@@ -42,7 +42,7 @@ type PortName = 'temporalPort' | 'natsPort';
 const serversReadyMs = 60_000;
 /** How often it checks for stuck servers, and repeats a failed write of the state. */
 const tendMs = 1_000;
-/** After this time a taken port counts as used by another program. */
+/** After this time, a taken port counts as used by another program. */
 const portMs = 1_000;
 
 export class Supervisor {
@@ -98,7 +98,8 @@ export class Supervisor {
   async #listen(config: StackConfig): Promise<void> {
     if (JSON.stringify(config.listen) === JSON.stringify(this.#config.listen)) return;
     const clients = [...this.#children.values()].filter((child) => !isServer(child));
-    await all(clients, (child) => child.stop()); // before the new address is published: a reader would take the stack for ready
+    // Children stop before the new address is published: a reader would take the stack for ready.
+    await all(clients, (child) => child.stop());
     this.#endpoints = await endpointsOf(this.#home, config);
     this.#config = config;
     this.#log(`NATS listens at ${natsUrl(this.#endpoints)}`);

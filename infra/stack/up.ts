@@ -23,7 +23,10 @@ export interface EnsureStackOptions {
   readonly home: string;
   /** The desired local fleet. Without it the fleet stays as it was; at first it is one worker with all roles. */
   readonly workers?: readonly WorkerPool[];
-  /** Where the NATS server listens for machines that join; `off`: on this machine only. Without it nothing changes. */
+  /**
+   * The address at which the NATS server listens for machines that join; `off`: on this machine only. Without it
+   * nothing changes.
+   */
   readonly listen?: ListenAddress | 'off';
   /** Scripts instead of the built control and worker processes; for tests. */
   readonly programs?: StackConfig['programs'];
@@ -106,8 +109,8 @@ export function requireSetUp(home: string): void {
 }
 
 /**
- * The servers of a stack are chosen when it starts, and its name with them. Throws InvalidInputError when stack.yaml has changed since, and RetryableError when
- * a server that it names does not serve.
+ * The servers of a stack are chosen when it starts, and its name with them. Throws InvalidInputError when stack.yaml
+ * has changed since, and RetryableError when a server that it names does not serve.
  */
 export async function chooseServers(home: string): Promise<void> {
   const [wanted, before] = [readServers(home), readConfig(home)];
@@ -171,7 +174,8 @@ function startSupervisor(home: string, options: readonly string[] = []): Process
     for (const name of [stackVariable, childVariable, kindVariable, readyFileVariable]) delete env[name];
     const child = spawn(process.execPath, [builtProgram('supervisor'), home, ...options], {
       env,
-      // Not the folder of the command: the user may remove it while the stack runs, and then no process could be started.
+      // Not the folder of the command: the user may remove it while the stack runs, and then no process could be
+      // started.
       cwd: home,
       detached: true,
       stdio: ['ignore', log, log],

@@ -13,8 +13,8 @@ export interface BestCheckpoint extends CheckpointName {
 type Rule = Pick<Recipe['trainer'], 'best_metric' | 'best_metric_mode'>;
 
 /**
- * Among the checkpoints of the log whose policy was validated and whose manifest can be read; of equal ones the oldest.
- * Undefined when the recipe names no metric, or no validation has it.
+ * Finds the best of the checkpoints whose policy was validated and whose manifest can be read; of equal ones the
+ * oldest. Undefined when the recipe names no metric, or no validation has it.
  */
 export async function bestCheckpoint(log: RunLog): Promise<BestCheckpoint | undefined> {
   const { best_metric: metric, best_metric_mode: mode } = await ruleOf(log);
@@ -32,7 +32,10 @@ async function ruleOf(log: RunLog): Promise<Rule> {
   return parseRecipe((await log.revision()).recipe).trainer;
 }
 
-/** Not that of another state at this position, where a term begins with the state of a standby. */
+/**
+ * The validation of the state at this position, and not of another one there, when a term begins with the state of a
+ * standby.
+ */
 async function evaluationOf(log: RunLog, position: number): Promise<EvalRecord | undefined> {
   const evaluation = await log.evaluationAt(position);
   return evaluation?.weightsDigest === (await log.at(position)).weightsDigest ? evaluation : undefined;

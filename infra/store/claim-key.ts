@@ -6,7 +6,9 @@ import { claimKey, recordFormat } from '../../core/records/schema.ts';
 import type { ClaimKey, Writer } from '../../core/records/schema.ts';
 import { decide, readRecord } from './records.ts';
 
-/** Hexadecimal. The same for every control process of the store, so that one may use the results that another asked for. */
+/**
+ * Hexadecimal. The same for every control process of the store, so that one may use the results that another asked for.
+ */
 export async function claimKeyOf(store: Store, process: string): Promise<string> {
   const found = await readRecord(store, keys.claimKey, claimKey);
   if (found !== undefined) return found.record.key;

@@ -10,15 +10,18 @@ export function newestOf(store: Store, key: (n: number) => string, from = 0): Pr
   return lastOf(existsIn(store, key), from);
 }
 
-/** As newestOf. `guess` may be wrong. It is checked first, and costs one request when it is right. */
+/**
+ * Does what newestOf does, from a guess. `guess` may be wrong. It is checked first, and costs one request when it is
+ * right.
+ */
 export async function newestNear(store: Store, key: (n: number) => string, guess: number): Promise<number> {
   const exists = existsIn(store, key);
   return lastOf(exists, guess > 0 && (await exists(guess)) ? guess : 0);
 }
 
 /**
- * As newestOf, for sequences of a few thousand entries at most. One listing of `folder` gives the start; an entry that
- * the listing does not show yet is found by its key.
+ * Does what newestOf does, for sequences of a few thousand entries at most. One listing of `folder` gives the start; an
+ * entry that the listing does not show yet is found by its key.
  */
 export async function newestListed(store: Store, folder: string, key: (n: number) => string): Promise<number> {
   return newestNear(store, key, highestIn(await store.children(folder)));

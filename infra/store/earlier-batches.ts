@@ -1,6 +1,6 @@
 /**
- * Batches that a term applies again, because it starts with another state or has another arithmetic. The iterations after
- * its start were committed in earlier terms: the new term keeps their batches and computes only their updates
+ * Batches that a term applies again, because it starts with another state or has another arithmetic. The iterations
+ * after its start were committed in earlier terms: the new term keeps their batches and computes only their updates
  * again.
  */
 import { damage } from '../../core/damage.ts';

@@ -10,7 +10,10 @@ import type { Store } from '../../core/ports/store.ts';
 import { openStoreApart } from './open.ts';
 import { probeStore } from './probe.ts';
 
-/** Probes the store with many writers, or with one when it passed before: it may refuse files now. Throws as `checkFences`. */
+/**
+ * Probes the store with many writers, or with one when it passed before: it may refuse files now. Throws as
+ * `checkFences`.
+ */
 export async function ensureFences(home: string, store: Store): Promise<void> {
   if (seen(home).includes(store.place)) return checkFences(store, 1);
   await checkFences(store);

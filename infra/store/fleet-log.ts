@@ -1,7 +1,8 @@
 /**
- * The records of a stack's fleet (core/fleet/records.ts). Entries never change, so each is read once. What other processes have added is
- * seen after `refresh`: a pass asks the store once, and plans with what it has seen. Callers may read at the same time, and while
- * another one writes: whoever reads after a write sees it, also when an earlier read ends later.
+ * The records of a stack's fleet (core/fleet/records.ts). Entries never change, so each is read once. What other
+ * processes have added is seen after `refresh`: a pass asks the store once, and plans with what it has seen. Callers
+ * may read at the same time, and while another one writes: whoever reads after a write sees it, also when an earlier
+ * read ends later.
  */
 import type { z } from 'zod';
 import { RetryableError } from '../../core/errors.ts';
@@ -71,7 +72,7 @@ export class FleetLog {
     this.stack = stack;
   }
 
-  /** From now on shows what others have written. */
+  /** Reads the log again, to show what others have written. */
   refresh(): void {
     this.#launchReads.clear();
     this.#instanceReads.clear();
@@ -85,7 +86,9 @@ export class FleetLog {
     return this.#wanted;
   }
 
-  /** Appends what `change` makes of the newest entry; tries again when another writer was faster. `change` may throw. */
+  /**
+   * Appends what `change` makes of the newest entry; tries again when another writer was faster. `change` may throw.
+   */
   async want(
     change: (last: FleetRecord | undefined) => Pick<FleetRecord, 'spec' | 'scale' | 'drained'>,
     at: Date,
@@ -146,7 +149,7 @@ export class FleetLog {
     this.#launchReads.delete(answer.pool);
   }
 
-  /** Of all launches that were answered, in the order of the pools' names. */
+  /** All instances of launches that were answered, in the order of the pools' names. */
   async instances(): Promise<KnownInstance[]> {
     const pools = await this.launchedPools();
     const launches = (await Promise.all(pools.sort().map((pool) => this.launches(pool)))).flat();

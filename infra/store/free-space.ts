@@ -58,8 +58,8 @@ export async function fullPlace(what: string, path: string, floor = freeSpaceFlo
 }
 
 /**
- * As `admitWork`, for a folder of this process only, because another process may have space. Throws UnfitError
- * `DiskFull`.
+ * Does what `admitWork` does, for a folder of this process only, because another process may have space. Throws
+ * UnfitError `DiskFull`.
  */
 export async function admitWorkHere(what: string, path: string): Promise<void> {
   const full = await fullPlace(what, path);

@@ -32,7 +32,8 @@ const checkpoint = (runId: string) => `${keys.checkpoints(runId)}4-`;
 describe('the end of a log', () => {
   it('is accepted when no later object exists', async () => {
     expect(await after()).toBeUndefined();
-    expect(await after(update(4), evaluation)).toBeUndefined(); // a checkpoint may be written before its update is committed
+    // A checkpoint may be written before its update is committed.
+    expect(await after(update(4), evaluation)).toBeUndefined();
     expect(await after(batch(4), update(4), evaluation, checkpoint)).toBeUndefined();
   });
 

@@ -72,8 +72,8 @@ export async function storeModelFolder(store: Store, folder: string, tokenizerFo
 }
 
 /**
- * In a folder store, an existing file is read and made durable if its bytes are right. An object store has checksums of
- * its own.
+ * True when the object exists; in a folder store it is read, and made durable if its bytes are right. An object store
+ * has checksums of its own.
  */
 async function isThere(store: Store, key: string, bytes: number, sha256: Digest): Promise<boolean> {
   if ((await store.head(key)) !== bytes) return false;

@@ -12,7 +12,7 @@ import { appendStatus } from './status.ts';
 export interface NewRun extends Pick<RevisionRecord, 'recipe' | 'inputs'> {
   /** Code of the user's own: the blobs that the inputs name (`modulesOf`). */
   readonly modules?: readonly Uint8Array[];
-  /** For a fork: its origin and start. */
+  /** Start of a fork, whose state is `origin`. */
   readonly fromPosition?: number;
 }
 
@@ -24,7 +24,7 @@ export async function claimRun(log: RunLog, record: Omit<RunRecord, 'format' | '
   return outcome === 'created';
 }
 
-/** For the process that claimed the id. A run that has a state already is left unchanged. */
+/** Writes the run, in the process that claimed the id. A run that has a state already is left unchanged. */
 export async function writeRun(
   log: RunLog,
   { recipe, inputs, modules = [], fromPosition = 0 }: NewRun,

@@ -28,7 +28,8 @@ export function storesByUrl(isKnown: (url: string) => boolean | Promise<boolean>
 }
 
 /**
- * For threads: the main thread of the process has opened and checked the store of a job before it passes the job on.
+ * True in threads, because the main thread of the process has opened and checked the store of a job before it passes
+ * the job on.
  */
 export const checkedByMainThread = (): boolean => true;
 

@@ -39,7 +39,7 @@ export async function openExistingStore(where: string): Promise<Store> {
   return openStore(where, 'refuse');
 }
 
-/** As `openStore`, with connections of its own until `close`. */
+/** Does what `openStore` does, with connections of its own until `close`. */
 export async function openStoreApart(where: string): Promise<{ readonly store: Store; close(): void }> {
   if (!where.startsWith('s3://')) return { store: await openStore(where, 'refuse'), close: () => {} };
   const [{ openS3Store }, { connectS3 }] = await Promise.all([import('./s3/store.ts'), import('./s3/client.ts')]);

@@ -68,8 +68,8 @@ const listSchema = z.object({ stores: z.array(z.string()) });
 const listFile = (home: string): string => join(home, 'stores.json');
 
 /**
- * The stack serves these stores only. A list that is no list counts as empty; throws RetryableError `HomeUnreadable` for
- * one that cannot be read.
+ * The stack serves these stores only. A list that is no list counts as empty; throws RetryableError `HomeUnreadable`
+ * for one that cannot be read.
  */
 function remembered(home: string): readonly string[] {
   return listSchema.safeParse(readHomeJson(listFile(home))).data?.stores ?? [];

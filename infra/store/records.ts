@@ -30,7 +30,7 @@ export async function readRecord<S extends z.ZodType>(
   return { key, digest: sha256(bytes), record: parseRecord(key, bytes, schema) };
 }
 
-/** As readRecord; an absent record is a PauseError `MissingRecord`. */
+/** Does what readRecord does; an absent record is a PauseError `MissingRecord`. */
 export async function needRecord<S extends z.ZodType>(
   store: Store,
   key: string,

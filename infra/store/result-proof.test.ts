@@ -18,7 +18,7 @@ const resultOf = (output: Record<string, unknown>, timings: Record<string, numbe
   writer: { process: 'local-1', at: '2026-01-01T00:00:00.000Z' },
 });
 
-/** As the control process reads it. */
+/** The record as the control process reads it. */
 const stored = (record: ResultRecord): ResultRecord =>
   resultRecord.parse(JSON.parse(new TextDecoder().decode(encodeRecord(record))));
 

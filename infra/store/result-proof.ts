@@ -1,12 +1,14 @@
 /**
- * The proof that the result of a job was written by a process that had claimed the job. A job's id follows from its input, so
- * everybody who may write into the store could write a result for it. The control process answers a claim with a secret,
+ * The proof that the result of a job was written by a process that had claimed the job. A job's id follows from its
+ * input, so everybody who may write into the store could write a result for it. The control process answers a claim
+ * with a secret,
  *
  *   secret = HMAC(key of the store, run, job, incarnation of the worker's process)
  *   proof = HMAC(secret, the result record without its claim)
  *
- * and accepts no result without its proof: it is lost, as if it were damaged, and the job runs again as its next generation.
- * Entries of the journal and messages of a failure have proofs with the same secret. HMAC is that of RFC 2104 with SHA-256.
+ * and accepts no result without its proof: it is lost, as if it were damaged, and the job runs again as its next
+ * generation. Entries of the journal and messages of a failure have proofs with the same secret. HMAC is that of RFC
+ * 2104 with SHA-256.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { canonicalJson } from '../../core/canonical.ts';

@@ -28,7 +28,7 @@ interface EvaluationSource {
 /** Records that are read in parallel. */
 const together = 16;
 
-/** Where one validation record can be. */
+/** A place where a validation record can be. */
 interface Place {
   readonly term: number;
   readonly position: number;

@@ -66,14 +66,14 @@ export interface LogPosition {
   readonly parent: Digest;
   readonly stateDigest: Digest;
   readonly components: Components<ComponentState>;
-  /** Of the policy. */
+  /** Digest of the policy. */
   readonly weightsDigest: Digest;
   /** What samplers load of it. */
   readonly publication: Publication;
   readonly counters: Counters;
 }
 
-/** Where the log of a run ends. */
+/** The end of a run's log. */
 export interface Head extends LogPosition {
   readonly termRecord: TermRecord;
   /** The arithmetic of the policy. */
@@ -194,7 +194,7 @@ export class RunLog {
   }
 
   /**
-   * Where the log ends; undefined before the first term. In a damaged store it may end before a record that was lost:
+   * The end of the log; undefined before the first term. In a damaged store it may end before a record that was lost:
    * `findHole` (log-holes.ts) notices that. Throws PauseError `MissingRecord` or `DamagedRecord`.
    */
   async head(): Promise<Head | undefined> {
@@ -239,7 +239,10 @@ export class RunLog {
     return from === position && (await this.#term(term)).record.standby !== undefined ? term : undefined;
   }
 
-  /** The `parent` of a new term that continues from `position`: the record that made the state, and the term that holds it. */
+  /**
+   * The `parent` of a new term that continues from `position`: the record that made the state, and the term that holds
+   * it.
+   */
   async parentAt(position: number, newest?: TermRecord): Promise<NonNullable<TermRecord['parent']>> {
     const first = await this.#term(1);
     if (position === beginOf(first.record)) return { term: 1, position, record: first.digest };
@@ -302,7 +305,7 @@ export class RunLog {
     return checkpointNamesOf(this, upTo);
   }
 
-  /** As eachCheckpointName, as a list. */
+  /** Does what eachCheckpointName does, as a list. */
   async checkpointNames(upTo?: number): Promise<CheckpointName[]> {
     const names: CheckpointName[] = [];
     for await (const name of this.eachCheckpointName(upTo)) names.push(name);

@@ -15,8 +15,8 @@ const updated = z.object({
 });
 
 /**
- * `key`: of the result; `process`: who asks. Throws PauseError `MissingRecord`, or `DamagedRecord` also for a result that no
- * worker of the stack has written.
+ * `key`: of the result; `process`: who asks. Throws PauseError `MissingRecord`, or `DamagedRecord` also for a result
+ * that no worker of the stack has written.
  */
 export async function standbyStart({ store, runId }: RunLog, key: string, process: string): Promise<StandbyStart> {
   const { record } = await needRecord(store, key, resultRecord);

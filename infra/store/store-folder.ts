@@ -88,7 +88,9 @@ async function homes(): Promise<readonly string[]> {
   return Promise.all(named.map((home) => realpath(home).catch(() => home)));
 }
 
-/** Both calls throw for a user id that the system does not know; such a user has no home. */
+/**
+ * Returns no folder for a user id that the system does not know; such a user has no home, and both calls throw for him.
+ */
 function unlessUnknown(home: () => string): readonly string[] {
   try {
     return [home()];

@@ -52,7 +52,9 @@ export interface WantedTerm {
 export interface EngineChange {
   /** The arithmetic from now on. */
   readonly profile: NumericProfile;
-  /** Where the term starts: at a checkpoint that was verified, the first position of the log, or the state of a standby. */
+  /**
+   * The start of the term: a checkpoint that was verified, the first position of the log, or the state of a standby.
+   */
   readonly from: number;
 }
 
@@ -64,7 +66,7 @@ export interface StandbyStart {
   readonly components: Components<ComponentState>;
 }
 
-/** Where the term starts; undefined: at the end of the log. */
+/** Position at which the term starts; undefined: the end of the log. */
 const wantedBegin = ({ engine, position }: WantedTerm): number | undefined => engine?.from ?? position;
 
 /**
@@ -188,8 +190,8 @@ function profileOf({ engine, maxTokensPerMicroBatch }: WantedTerm, before: Numer
 }
 
 /**
- * The iteration up to which the new term applies earlier batches again. With another arithmetic: up to the position, or the
- * end of the log. For a redo: none. Otherwise: as far as the old term still had to.
+ * The iteration up to which the new term applies earlier batches again. With another arithmetic: up to the position, or
+ * the end of the log. For a redo: none. Otherwise: as far as the old term still had to.
  */
 function adoptedUntil(head: Head, { engine, position }: WantedTerm): number {
   if (engine !== undefined) return position ?? adoptableUntil(head);
@@ -216,8 +218,8 @@ async function refusePosition(log: RunLog, { position }: WantedTerm): Promise<vo
 }
 
 /**
- * In a log that lost a record in its middle, the end is found too early: a new term from there would abandon the later
- * iterations.
+ * Refuses a log that lost a record in its middle: its end is found too early, and a new term from there would abandon
+ * the later iterations.
  */
 async function refuseHole(log: RunLog): Promise<void> {
   const hole = await findHole(log, await log.head());

@@ -9,8 +9,8 @@ export interface LoopDelay {
 }
 
 /**
- * Between two looks. A shorter delay is seen only by chance; heartbeats stand longer ones. A look every 10 ms took half of the
- * processor time of an idle worker.
+ * Time between two looks. A shorter delay is seen only by chance; heartbeats stand longer ones. A look every 10 ms took
+ * half of the processor time of an idle worker.
  */
 const resolutionMs = 50;
 

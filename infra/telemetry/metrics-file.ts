@@ -1,7 +1,8 @@
 /**
  * A run's metrics as JSON lines, a row for each committed iteration, in the form of verl's file logger with the term
- * added: `{"step": 3, "term": 1, "data": {"actor/loss": 0.1}}`. Rows are derived from records, so a row is never written
- * twice; a row that an earlier process left unfinished is written again, and rows of iterations that were discarded go.
+ * added: `{"step": 3, "term": 1, "data": {"actor/loss": 0.1}}`. Rows are derived from records, so a row is never
+ * written twice; a row that an earlier process left unfinished is written again, and rows of iterations that were
+ * discarded go.
  */
 import { mkdir, open, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';

@@ -1,6 +1,7 @@
 /**
- * Which runs have a metrics file (`trainer.logger: file`) and where, as notes under PETREL_HOME: records hold no path of
- * a machine. The command that starts, forks or resumes a run writes the note, and the control process writes the file.
+ * Which runs have a metrics file (`trainer.logger: file`) and where, as notes under PETREL_HOME: records hold no path
+ * of a machine. The command that starts, forks or resumes a run writes the note, and the control process writes the
+ * file.
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

@@ -21,8 +21,8 @@ export function lineWriter(nc: NatsConnection, runId: string, from: WorkerPlace)
 }
 
 /**
- * A line with its source as users of this machine, whose instance is `own`, see it; undefined for other messages. Only the control process
- * says what became of workers.
+ * A line with its source as users of this machine, whose instance is `own`, see it; undefined for other messages. Only
+ * the control process says what became of workers.
  */
 export function receivedLine(message: Pick<Msg, 'subject' | 'string'>, own: string): LogLine | undefined {
   const note = logNote.safeParse(parsed(message.string())).data;
@@ -57,8 +57,8 @@ export class LogCollector {
   #bytes = 0;
 
   /**
-   * `instance`: of this machine. `queue`: the stack has several control processes, which all name this, and each line goes to
-   * one of them.
+   * `instance`: of this machine. `queue`: the stack has several control processes, which all name this, and each line
+   * goes to one of them.
    */
   constructor(
     nc: Pick<NatsConnection, 'subscribe'>,

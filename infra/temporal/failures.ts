@@ -27,7 +27,10 @@ export interface FailureDetail extends ErrorJson {
   readonly kind: PetrelErrorKind;
 }
 
-/** For throwing out of an activity. Temporal's own failures pass through; unknown errors are retryable. */
+/**
+ * Converts an error so that an activity can throw it. Temporal's own failures pass through; unknown errors are
+ * retryable.
+ */
 export function errorToFailure(error: unknown): TemporalFailure {
   if (error instanceof TemporalFailure) return error;
   if (!(error instanceof PetrelError)) return ApplicationFailure.fromError(error);

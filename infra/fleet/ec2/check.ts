@@ -1,4 +1,7 @@
-/** Checks what fleet.yaml says of a pool against the account, without buying: everything that can be wrong before the first launch. */
+/**
+ * Checks what fleet.yaml says of a pool against the account, without buying: everything that can be wrong before the
+ * first launch.
+ */
 import {
   DescribeAvailabilityZonesCommand,
   DescribeImagesCommand,
@@ -195,7 +198,9 @@ async function checkSecurityGroups(client: EC2Client, { securityGroups }: Ec2Mac
       );
 }
 
-/** EC2 looks at the rights, and at parameters that the other checks do not reach, and then refuses with DryRunOperation. */
+/**
+ * EC2 looks at the rights, and at parameters that the other checks do not reach, and then refuses with DryRunOperation.
+ */
 async function checkRights(client: EC2Client, launch: Launch, image: Image): Promise<void> {
   const input = runInstancesInput(launch, image.RootDeviceName);
   await ask('launch an instance', 'ec2', async () => {

@@ -1,4 +1,7 @@
-/** Clients of the EC2 API, one per region. Endpoint and credentials come from the SDK's usual sources (AWS_ENDPOINT_URL_EC2, AWS_PROFILE). */
+/**
+ * Clients of the EC2 API, one per region. Endpoint and credentials come from the SDK's usual sources
+ * (AWS_ENDPOINT_URL_EC2, AWS_PROFILE).
+ */
 import { EC2Client } from '@aws-sdk/client-ec2';
 
 const connectMs = 5_000;

@@ -2,7 +2,7 @@
 import { PetrelError, RetryableError, UnfitError } from '../../../core/errors.ts';
 import type { LaunchRefusal } from '../../../core/ports/provider.ts';
 
-/** Nothing is free at this type, zone and market, or in this subnet. Another place may have some. */
+/** Codes that mean: nothing is free at this type, zone and market, or in this subnet. Another place may have some. */
 const capacity = new Set([
   'InsufficientInstanceCapacity',
   'InsufficientCapacity',
@@ -81,7 +81,10 @@ export function isTransient(error: unknown): boolean {
   return status === 0 || status >= 500 || status === 429 || unavailable.has(code) || code.startsWith('Throttling');
 }
 
-/** Why a launch got nothing. Throws RetryableError where the answer is not known, and UnfitError where nothing was asked. */
+/**
+ * Why a launch got nothing. Throws RetryableError where the answer is not known, and UnfitError where nothing was
+ * asked.
+ */
 export function refusalOf(error: unknown): LaunchRefusal {
   if (isTransient(error) || codeOf(error) === noCredentials) throw failureOf('launch instances', error);
   const code = codeOf(error);

@@ -1,5 +1,6 @@
 /**
- * One launch as one RunInstances. Equal launches give equal requests: EC2 compares the parameters of a token that it has seen before.
+ * One launch as one RunInstances. Equal launches give equal requests: EC2 compares the parameters of a token that it
+ * has seen before.
  */
 import { DescribeImagesCommand, DescribeInstancesCommand, RunInstancesCommand } from '@aws-sdk/client-ec2';
 import type { EC2Client, RunInstancesCommandInput } from '@aws-sdk/client-ec2';
@@ -7,7 +8,7 @@ import type { Ec2Machine, Launch, LaunchAnswer, LaunchRefusal } from '../../../c
 import { codeOf, failureOf, refusalOf } from './failures.ts';
 import { cloudInstance, ec2Tags } from './instances.ts';
 
-/** Before its encoding in base64. */
+/** The limit of bytes before the encoding in base64. */
 export const maxUserDataBytes = 16_384;
 export const maxTokenLength = 64;
 
@@ -25,7 +26,10 @@ export async function launchOn(client: EC2Client, launch: Launch): Promise<Launc
   }
 }
 
-/** An earlier call has launched, its answer was lost, and the instances have ended since. They cost, so they are the answer. */
+/**
+ * An earlier call has launched, its answer was lost, and the instances have ended since. They cost, so they are the
+ * answer.
+ */
 async function boughtBefore(client: EC2Client, token: string): Promise<LaunchAnswer> {
   const ofToken = new DescribeInstancesCommand({ Filters: [{ Name: 'client-token', Values: [token] }] });
   const { Reservations = [] } = await client.send(ofToken).catch((error: unknown) => {

@@ -1,4 +1,7 @@
-/** EC2 as a provider: its own planner has chosen the place, so each call buys at one (docs/decisions/0021-run-instances.md). */
+/**
+ * EC2 as a provider: its own planner has chosen the place, so each call buys at one
+ * (docs/decisions/0021-run-instances.md).
+ */
 import {
   DescribeInstancesCommand,
   TerminateInstancesCommand,
@@ -18,7 +21,7 @@ export interface Ec2Provider extends Provider {
   close(): void;
 }
 
-/** At most so many answers at once; EC2 gives the rest page by page. */
+/** The most answers in one page; EC2 gives the rest page by page. */
 const pageSize = 500;
 
 /** `endpoint` overrides the environment's. Calls other than a launch throw UnfitError when the account denies them. */
@@ -35,8 +38,8 @@ export function ec2Provider({ endpoint }: { readonly endpoint?: string | undefin
 }
 
 /**
- * EC2 ends none of them when it does not know one, or when one may not be ended; so then each is asked for alone. An instance of some
- * seconds may be unknown yet: whoever launched it finds it in a later list.
+ * EC2 ends none of them when it does not know one, or when one may not be ended; so then each is asked for alone. An
+ * instance of some seconds may be unknown yet: whoever launched it finds it in a later list.
  */
 async function terminate(client: EC2Client, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;

@@ -3,9 +3,9 @@ import type { ChildSpec } from '../child-spec.ts';
 import { nodeChild } from './node.ts';
 
 /**
- * V8 lets a small heap grow to four times its live objects before it collects garbage, and to less when the heap's bound is lower.
- * The live objects are about 75 MB with 200 workers; the process takes 340 MB with this bound, and took up to 521
- * without it (docs/benchmarks.md).
+ * V8 lets a small heap grow to four times its live objects before it collects garbage, and to less when the heap's
+ * bound is lower. The live objects are about 75 MB with 200 workers; the process takes 340 MB with this bound, and took
+ * up to 521 without it (docs/benchmarks.md).
  */
 const nodeArgs = ['--max-old-space-size=1536'];
 

@@ -42,8 +42,8 @@ export function natsChild(home: string, tool: Tool, endpoints: Endpoints): Child
 }
 
 /**
- * The streams of an account that this server does not know, such as the one of an older build, which had no accounts, would
- * fill the disk for ever. Jobs that are still needed are published again.
+ * The streams of an account that this server does not know, such as the one of an older build, which had no accounts,
+ * would fill the disk for ever. Jobs that are still needed are published again.
  */
 function removeForeignStreams(storeDir: string, account: string): void {
   const folder = join(storeDir, 'jetstream');
@@ -52,7 +52,7 @@ function removeForeignStreams(storeDir: string, account: string): void {
     if (name !== account) rmSync(join(folder, name), { recursive: true, force: true });
 }
 
-/** After the disk was full: polled only when there is space again, since a restart would fail before. */
+/** Polls the health after the disk was full, only when there is space again, since a restart would fail before. */
 async function refusesMessages(storeDir: string, health: NatsHealth): Promise<string | undefined> {
   if (!existsSync(storeDir) || (await freeBytes(storeDir)) < 2 * ballastBytes) return undefined;
   return await health.writeError();

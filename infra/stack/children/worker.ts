@@ -1,4 +1,7 @@
-/** A worker process of the local fleet: `worker.js --name N --pool P --roles trainer,rollout [--threads T] [--notice ec2]`. */
+/**
+ * A worker process of the local fleet: `worker.js --name N --pool P --roles trainer,rollout [--threads T] [--notice
+ * ec2]`.
+ */
 import type { ChildSpec } from '../child-spec.ts';
 import type { WorkerPool } from '../state.ts';
 import { nodeChild } from './node.ts';

@@ -18,7 +18,10 @@ export interface Patience {
   readonly replyMs: number;
 }
 
-/** About ten seconds of refusals, or some minutes of silence. The caller must wait out longer outages. */
+/**
+ * The usual patience is about ten seconds of refusals, or some minutes of silence. The caller must wait out longer
+ * outages.
+ */
 export const usualPatience: Patience = {
   attempts: 8,
   firstPauseMs: 100,

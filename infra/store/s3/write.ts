@@ -89,8 +89,8 @@ class Upload {
   }
 
   /**
-   * When the reply to an earlier attempt was lost, the upload is already completed: the object exists and has this
-   * writer's tag.
+   * Completes an upload. When the reply to an earlier attempt was lost, the upload is already completed: the object
+   * exists and has this writer's tag.
    */
   async #complete(upload: UploadOf): Promise<void> {
     await this.#bucket.insist(`end the upload of ${this.#key}`, async () => {
