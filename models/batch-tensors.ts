@@ -14,18 +14,21 @@ export interface BatchTensors {
   readonly advantages_T: Float32Array;
   readonly returns_T: Float32Array;
   readonly rewards_S: Float32Array;
-  /** Of a reward model, where the rewards contain them. */
+  /** Scores of a reward model, when the rewards contain them. */
   readonly modelScores_S?: Float32Array;
   readonly oldLogProbs_T?: Float32Array;
   readonly refLogProbs_T?: Float32Array;
   readonly rolloutLogProbs_T?: Float32Array;
-  /** Of the teacher of a distillation: of the sampled tokens, or its k most probable tokens at each position. */
+  /**
+   * Log-probs under the teacher of a distillation, of the sampled tokens, or of its k most probable tokens at each
+   * position.
+   */
   readonly teacherLogProbs_T?: Float32Array;
   readonly teacherTopTokens_TK?: Int32Array;
   readonly teacherTopLogProbs_TK?: Float32Array;
   /** Importance weights of trainer against sampler; multiply the policy loss. */
   readonly rolloutIsWeights_T?: Float32Array;
-  /** Of the critic, before the update; where the advantages were computed from them. */
+  /** Values of the critic before the update, when the advantages were computed from them. */
   readonly values_T?: Float32Array;
   /** Samples with equal numbers answer the same prompt; where the loss reads that. */
   readonly groups_S?: Int32Array;

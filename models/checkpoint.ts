@@ -57,7 +57,9 @@ export function readShard(
   });
 }
 
-/** The same with any tensors: `expected` says which type one has, and which sink; undefined: it does not belong here. */
+/**
+ * The same with any tensors: `expected` says which type one has, and which sink; undefined: it does not belong here.
+ */
 export async function readShardTensors(
   shard: ShardInfo,
   file: AsyncIterable<Uint8Array>,

@@ -73,8 +73,8 @@ export function scoreConfig(configJson: Readonly<Record<string, unknown>>): Read
 }
 
 /**
- * The decoder with one score for a sequence: a sequence classifier's own head, or a new one. Throws InvalidInputError for a
- * classifier with another number of labels.
+ * The decoder with one score for a sequence: a sequence classifier's own head, or a new one. Throws InvalidInputError
+ * for a classifier with another number of labels.
  */
 export function readScoreSpec(configJson: unknown, where = 'config.json'): DecoderSpec {
   const spec = readDecoderSpec(scoreConfig(configJson as Record<string, unknown>), where, ['scores']);

@@ -1,4 +1,7 @@
-/** Tokenised rows as a fact of the store, so that a resumed run cannot see changed ones: tokens beside what scorers read. */
+/**
+ * Tokenised rows as a fact of the store, so that a resumed run cannot see changed ones: tokens beside what scorers
+ * read.
+ */
 import { z } from 'zod';
 import { checkOffsets, misshapen } from './shape-check.ts';
 import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
@@ -17,7 +20,7 @@ export interface DatasetFact {
   readonly rows: readonly RowFact[];
   readonly promptTokens: Int32Array;
   readonly promptOffsets: Int32Array;
-  /** For kind: sft. */
+  /** Response tokens; only for kind `sft`. */
   readonly responseTokens?: Int32Array;
   readonly responseOffsets?: Int32Array;
 }

@@ -1,6 +1,6 @@
 /**
- * Rows of a stored dataset by their numbers, whatever its format. Format 1 holds rendered and tokenised rows in one piece;
- * format 2 holds blocks of rows that are rendered and tokenised when they are asked for, with the same outcome.
+ * Rows of a stored dataset by their numbers, whatever its format. Format 1 holds rendered and tokenised rows in one
+ * piece; format 2 holds blocks of rows that are rendered and tokenised when they are asked for, with the same outcome.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { at } from '../core/at.ts';
@@ -29,7 +29,7 @@ export interface Dataset {
   readonly count: number;
   /** No prompt has more tokens. */
   readonly longestPrompt: number;
-  /** In the order of `rows`. */
+  /** Facts in the order of `rows`. */
   facts(rows: readonly number[]): Promise<ScorerRow[]>;
   /** Prompts as rendered by the chat template, before tokenisation. */
   prompts(rows: readonly number[], tokenizer: BatchTokenizer): Promise<string[]>;

@@ -44,7 +44,10 @@ export interface LocalModel {
   readonly missingBytes?: number;
 }
 
-/** `reference`: a folder, `org/name` or `org/name@revision`. Throws InvalidInputError, or RetryableError without network. */
+/**
+ * `reference`: a folder, `org/name` or `org/name@revision`. Throws InvalidInputError, or RetryableError without
+ * network.
+ */
 export async function localModel(reference: string, options: ModelOptions): Promise<LocalModel> {
   const found = await readReference(reference, options.revision);
   if (found.type === 'hub') return fetchModel(found, options);

@@ -3,8 +3,8 @@ import type { DecoderSpec, NormSpec } from '../core/decoder-spec.ts';
 import type { FloatTensor } from './safetensors.ts';
 
 /**
- * Norms multiply by 1, biases are 0, all others normal with standard deviation `std`. The same seed gives the same weights
- * everywhere.
+ * Norms multiply by 1, biases are 0, all others normal with standard deviation `std`. The same seed gives the same
+ * weights everywhere.
  */
 export function initialTensors(spec: DecoderSpec, seed: number, std: number): FloatTensor[] {
   const random = uniform(seed);

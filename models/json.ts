@@ -26,8 +26,8 @@ const lossy = /\d\.(?!\d)|\.\d*0(?!\d)|\d[eE]|\d{16}|-0|"\d+"\s*:|NaN|Infinity/;
 const maxDigits = 4300;
 
 /**
- * As JSON.parse, but lossless: whole floats come as `Float`, unsafe integers as bigint, objects with number-like keys as
- * Map. Throws SyntaxError.
+ * Does what JSON.parse does, but loses nothing: whole floats come as `Float`, unsafe integers as bigint, objects with
+ * number-like keys as Map. Throws SyntaxError.
  */
 export function parseJson(text: string): unknown {
   return isLossy(text) ? new Reader(text).read() : (JSON.parse(text) as unknown);

@@ -1,4 +1,7 @@
-/** The last response to each of some rows, with its log-probs when it was sampled: core/records/FORMAT.md, "Last responses". */
+/**
+ * The last response to each of some rows, with its log-probs when it was sampled: core/records/FORMAT.md, "Last
+ * responses".
+ */
 import { at } from '../core/at.ts';
 import type { BatchOrigin } from './batch-tensors.ts';
 import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
@@ -11,7 +14,7 @@ export interface LastResponse {
   readonly response: Int32Array;
   /** 1: the policy made this token of the response. */
   readonly mask: Uint8Array;
-  /** Under the policy that sampled it. */
+  /** Log-probs under the policy that sampled it. */
   readonly logProbs: Float32Array;
 }
 

@@ -9,8 +9,8 @@ import { Fields, isObject, show } from './fields.ts';
 export const supportedRopeTypes = ['default', 'linear', 'llama3'] as const;
 
 /**
- * headDim / 2 inverse frequencies, scaling applied. `mayTurnFewer`: the family reads `partial_rotary_factor`, so that only
- * the leading dimensions of a head turn and the list is shorter.
+ * headDim / 2 inverse frequencies, scaling applied. `mayTurnFewer`: the family reads `partial_rotary_factor`, so that
+ * only the leading dimensions of a head turn and the list is shorter.
  */
 export function ropeInverseFrequencies(
   config: Fields,

@@ -8,7 +8,7 @@ import type { FromTokenizers, OpenedTokenizer, ToTokenizers } from './tokenizer-
 const port = parentPort;
 if (port === null) throw new Error('models/tokenizer-thread-main.ts runs as a worker thread');
 
-/** By folder. Opening one again reads its files again if they have changed. */
+/** Tokenizers by folder. Opening one again reads its files again if they have changed. */
 const tokenizers = new Map<string, Promise<Tokenizer>>();
 
 port.on('message', ({ id, folder, call }: ToTokenizers) => {

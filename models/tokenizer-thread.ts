@@ -1,6 +1,6 @@
 /**
- * Tokenizers on a thread of their own, one thread for a process. Opening a large vocabulary takes up to half a second, in
- * which the caller's event loop stays free.
+ * Tokenizers on a thread of their own, one thread for a process. Opening a large vocabulary takes up to half a second,
+ * in which the caller's event loop stays free.
  */
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
@@ -72,8 +72,8 @@ const program = import.meta.url.endsWith('.ts')
   : './tokenizer-thread-main.js';
 
 /**
- * Encodings hold native memory that the garbage collector does not count, so it must run often. Figures of a million rows
- * with and without this limit: docs/benchmarks.md.
+ * Encodings hold native memory that the garbage collector does not count, so it must run often. Figures of a million
+ * rows with and without this limit: docs/benchmarks.md.
  */
 const youngMegabytes = 4;
 

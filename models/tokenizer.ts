@@ -1,6 +1,6 @@
 /**
- * Text to token ids and back, by the Rust tokenizers library from a folder's `tokenizer.json`; special tokens and the stop
- * set from the files beside it.
+ * Text to token ids and back, by the Rust tokenizers library from a folder's `tokenizer.json`; special tokens and the
+ * stop set from the files beside it.
  */
 import { readFile, stat } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -38,7 +38,7 @@ export interface Tokenizer extends BatchTokenizer {
   readonly vocabSize: number;
   readonly bosId: number | undefined;
   readonly eosId: number | undefined;
-  /** Without a pad token: the end token, else undefined. */
+  /** Id of the pad token; without one that of the end token, else undefined. */
   readonly padId: number | undefined;
   /**
    * Generation ends after any of these: the eos ids of config.json and generation_config.json, and the tokenizer's own.

@@ -5,12 +5,12 @@ import { checkLengths, checkOffsets, misshapen } from './shape-check.ts';
 import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
 import type { DecodedSafetensors, MemoryTensor } from './safetensors.ts';
 
-/** Who made a segment of a response: the policy, or what it talks to (a tool, a user, a simulator). */
+/** The maker of a segment of a response: the policy, or what it talks to (a tool, a user, a simulator). */
 export const segmentKinds = { policy: 0, environment: 1 } as const;
 
 /**
- * The samples of some draws, draw by draw. Shapes: the legend in core/rl/ragged.ts; G counts the draws, K the segments of
- * all samples.
+ * The samples of some draws, draw by draw. Shapes: the legend in core/rl/ragged.ts; G counts the draws, K the segments
+ * of all samples.
  */
 export interface Trajectories {
   readonly weightsDigest: string;

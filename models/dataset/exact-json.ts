@@ -1,7 +1,7 @@
 /** JSON that `parseJson` reads back to the same value: a whole float keeps its point, a large integer its digits. */
 import { Float } from '../json.ts';
 
-/** As JSON.stringify for what `parseJson` returns. Properties that are undefined are left out. */
+/** Does what JSON.stringify does, for what `parseJson` returns. Properties that are undefined are left out. */
 export function exactJson(value: unknown): string {
   if (typeof value === 'bigint') return value.toString();
   if (typeof value !== 'object' || value === null) return JSON.stringify(value) ?? 'null';

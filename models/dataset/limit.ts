@@ -9,11 +9,11 @@ import type { Truncation } from './truncate.ts';
 export interface Sequence {
   readonly prompt: Int32Array;
   readonly response?: Int32Array;
-  /** Of a pair: the other response. A cut can leave it another prompt. */
+  /** The other response of a pair. A cut can leave it another prompt. */
   readonly rejected?: { readonly prompt: Int32Array; readonly response: Int32Array };
 }
 
-/** Of a pair: of the longer response with the prompt. */
+/** Length of the prompt and the response; of a pair the longer response counts. */
 export const lengthOf = ({ prompt, response, rejected }: Sequence): number =>
   prompt.length + Math.max(response?.length ?? 0, rejected?.response.length ?? 0);
 

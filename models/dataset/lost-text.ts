@@ -5,7 +5,7 @@ import type { BatchTokenizer } from '../tokenizer.ts';
 export interface LostText {
   /** Characters of the texts, white space left out. */
   readonly characters: number;
-  /** Those of them that are not in the decoded tokens. */
+  /** How many of them are not in the decoded tokens. */
   readonly lost: number;
   /** The most frequent lost characters, each once. */
   readonly examples: readonly string[];

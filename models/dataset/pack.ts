@@ -1,7 +1,7 @@
 /**
- * Rows as they come to blocks of a dataset, in one pass and bounded memory. Prompts are tokenised when they are drawn; here
- * their tokens are counted only where that decides which rows are kept, and in the first rows, so that a small dataset is
- * checked whole before a run begins.
+ * Rows as they come to blocks of a dataset, in one pass and bounded memory. Prompts are tokenised when they are drawn;
+ * here their tokens are counted only where that decides which rows are kept, and in the first rows, so that a small
+ * dataset is checked whole before a run begins.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { at } from '../../core/at.ts';
@@ -34,7 +34,7 @@ const batchRows = 256;
 const batchCharacters = 1 << 20;
 /** A text of more characters than these for every token of the limit is probably over it. */
 const fewestLongCharacters = 6;
-/** So many of the first rows are decoded again, to see what the tokenizer drops. */
+/** This many of the first rows are decoded again, to see what the tokenizer drops. */
 const decodedRows = 64;
 /** Batches being counted while the next one is read. */
 const batchesAtOnce = 4;
@@ -63,7 +63,7 @@ interface PendingRow {
 
 interface TokenCount {
   readonly prompt: number;
-  /** Of a pair: of the longer one. */
+  /** Tokens of the response; of a pair those of the longer one. */
   readonly response: number;
 }
 
@@ -80,7 +80,7 @@ class RowPacker {
   readonly #writer: BlockWriter;
   #batch: PendingRow[] = [];
   #batchCharacters = 0;
-  /** Of the lines whose tokens were counted, or not. */
+  /** Characters of the lines whose tokens were counted, or not. */
   #characters = 0;
   readonly #counted: CountedBatch[] = [];
   #rows = 0;
@@ -159,7 +159,10 @@ class RowPacker {
     for (const { line } of rows) await this.#keep(line);
   }
 
-  /** Of rows whose tokens decide nothing, those are counted that are so long that they would fail the run when drawn. */
+  /**
+   * Refuses rows that are so long that they would fail the run when drawn; of rows whose tokens decide nothing, only
+   * these are counted.
+   */
   async #refuseLongest(rows: readonly PendingRow[]): Promise<void> {
     const { maxLength, truncation } = this.#options;
     if (truncation !== 'error') return;
@@ -225,7 +228,7 @@ class RowPacker {
   }
 }
 
-/** Of the prompt and the longer response. */
+/** Characters of the prompt and the longer response. */
 function charactersOf({ prompt, response = '', rejected = '' }: Row): number {
   const inMessages = (messages: readonly Readonly<Record<string, unknown>>[]) =>
     messages.reduce((sum, { content }) => sum + (typeof content === 'string' ? content.length : 0), 0);

@@ -1,7 +1,7 @@
 /**
- * A row of a preference dataset in the forms that TRL reads: a prompt with a chosen and a rejected response, each of text
- * or of chat messages. Messages may hold the whole conversation; the prompt is then what both have in common before their
- * last message, and a prompt beside them (UltraFeedback's) is not read.
+ * A row of a preference dataset in the forms that TRL reads: a prompt with a chosen and a rejected response, each of
+ * text or of chat messages. Messages may hold the whole conversation; the prompt is then what both have in common
+ * before their last message, and a prompt beside them (UltraFeedback's) is not read.
  */
 import { at } from '../../core/at.ts';
 import type { InvalidInputError } from '../../core/errors.ts';

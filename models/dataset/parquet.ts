@@ -1,6 +1,6 @@
 /**
- * Parquet files in batches of rows: nested lists and structs; snappy, gzip, zstd, brotli, lz4. The reader decodes a nested
- * column of a whole row group for every batch of it, so batches are large and end with their group.
+ * Parquet files in batches of rows: nested lists and structs; snappy, gzip, zstd, brotli, lz4. The reader decodes a
+ * nested column of a whole row group for every batch of it, so batches are large and end with their group.
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import {
@@ -62,8 +62,9 @@ async function readMetadata(file: AsyncBuffer, path: string): Promise<FileMetaDa
 }
 
 /**
- * Row groups must hold exactly the schema's columns, and together the promised rows. The reader starts every column that a
- * footer lists but waits only for those it knows, so a footer that disagrees with itself would fail where nobody listens.
+ * Row groups must hold exactly the schema's columns, and together the promised rows. The reader starts every column
+ * that a footer lists but waits only for those it knows, so a footer that disagrees with itself would fail where nobody
+ * listens.
  */
 function checkMetadata(metadata: FileMetaData): void {
   const leaves = leafPaths(parquetSchema(metadata)).join('\n');

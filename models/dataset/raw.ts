@@ -8,9 +8,9 @@ export interface RowPlace {
 }
 
 export interface RawRow extends RowPlace {
-  /** For prompts: 1.0 is not 1 (see json.ts). */
+  /** The value for prompts, in which 1.0 is not 1 (see json.ts). */
   readonly exact: unknown;
-  /** For metadata: ordinary JSON values. */
+  /** The value for metadata, made of ordinary JSON values. */
   readonly plain: unknown;
 }
 

@@ -32,7 +32,7 @@ export interface RowColumns {
   readonly responseKey: string;
   /** Rows need no ground truth and no data source, because no scorer reads them. */
   readonly unscored?: boolean;
-  /** Of pairs. Absent: `chosen` and `rejected`. */
+  /** Column of the chosen response of pairs. Absent: `chosen` and `rejected`. */
   readonly chosenKey?: string;
   readonly rejectedKey?: string;
   readonly rewardFnKey: string;
@@ -46,8 +46,8 @@ export const verlColumns = { promptKey: 'prompt', responseKey: 'response', rewar
  * Streams the rows of JSONL (`.jsonl`, `.json`) and Parquet files, one file after the other. Throws InvalidInputError
  * with file, row number, reason and what was expected at the first row that is not right.
  *
- * `weights`: how often the rows of each file are taken; absent: once. With the weight w a file of n rows gives ⌊n·w⌋, spread
- * evenly: its row i, from 0, is taken ⌊(i + 1)·w⌋ − ⌊i·w⌋ times.
+ * `weights`: how often the rows of each file are taken; absent: once. With the weight w a file of n rows gives ⌊n·w⌋,
+ * spread evenly: its row i, from 0, is taken ⌊(i + 1)·w⌋ − ⌊i·w⌋ times.
  */
 export async function* readRows(
   files: readonly string[],

@@ -1,4 +1,6 @@
-/** A row as a line of a block: what a scorer is given as ordinary JSON, what a template prints exactly as it was read. */
+/**
+ * A row as a line of a block: what a scorer is given as ordinary JSON, what a template prints exactly as it was read.
+ */
 import { z } from 'zod';
 import { isLossy, parseJson } from '../json.ts';
 import { misshapen } from '../shape-check.ts';

@@ -36,7 +36,7 @@ export interface RowCounts {
   readonly truncated: number;
   /** Tokens of the longest row before filtering and truncation. */
   readonly longest: number;
-  /** Of the first rows, what the tokenizer drops. */
+  /** What the tokenizer drops of the first rows. */
   readonly lost?: LostText;
 }
 

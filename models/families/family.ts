@@ -17,6 +17,6 @@ export interface DecoderBody
   extends Pick<DecoderSpec, 'hidden' | 'vocab' | 'maxPositions' | 'embedding' | 'layers' | 'finalNorm'> {
   /** Default of `tie_word_embeddings`. */
   readonly tiedByDefault: boolean;
-  /** Of the logits; 0: none. */
+  /** Soft cap of the logits; 0: none. */
   readonly logitSoftcap: number;
 }

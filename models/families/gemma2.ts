@@ -13,8 +13,8 @@ import {
 } from './parts.ts';
 
 /**
- * Gemma 2: norms around both blocks, whose files hold the weight minus 1; soft caps on scores and logits; a window in every
- * second layer; scores scaled by query_pre_attn_scalar^−0.5; the embedding times √hidden (the tied head is not).
+ * Gemma 2: norms around both blocks, whose files hold the weight minus 1; soft caps on scores and logits; a window in
+ * every second layer; scores scaled by query_pre_attn_scalar^−0.5; the embedding times √hidden (the tied head is not).
  */
 export const gemma2: Family = {
   name: 'gemma2',

@@ -3,9 +3,9 @@ import type { Family } from './family.ts';
 import { decoder, gqa, normsBefore, readActivation, readSizes, readWindow, siluNames } from './parts.ts';
 
 /**
- * Phi-3 and Phi-4: q, k and v are one tensor, gate and up another. Every layer has the window, where `sliding_window` is
- * given. Rope may turn only the leading dimensions of a head (`partial_rotary_factor`). The models with 128k positions have
- * the rope type longrope, which is refused.
+ * Phi-3 and Phi-4: q, k and v are one tensor, gate and up another. Every layer has the window, where `sliding_window`
+ * is given. Rope may turn only the leading dimensions of a head (`partial_rotary_factor`). The models with 128k
+ * positions have the rope type longrope, which is refused.
  */
 export const phi3: Family = {
   name: 'phi3',

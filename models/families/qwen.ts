@@ -62,8 +62,8 @@ export const qwen3: Family = {
 };
 
 /**
- * Per layer; 0: full. Qwen uses a window only with `use_sliding_window`, and then from layer `max_window_layers` on,
- * unless `layer_types` lists the layers.
+ * Reads the window of each layer; 0: full. Qwen uses a window only with `use_sliding_window`, and then from layer
+ * `max_window_layers` on, unless `layer_types` lists the layers.
  */
 function readWindows(config: Fields, layers: number): number[] {
   const types = readLayerTypes(config, layers);

@@ -1,4 +1,4 @@
-/** For tests: a hub on 127.0.0.1 that supports the real client's calls and can inject faults. */
+/** A hub on 127.0.0.1 for tests, which supports the real client's calls and can inject faults. */
 import { createHash } from 'node:crypto';
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';

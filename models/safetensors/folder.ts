@@ -1,4 +1,6 @@
-/** Reading the tensors of a model folder: one `model.safetensors`, or shards listed by `model.safetensors.index.json`. */
+/**
+ * Reading the tensors of a model folder: one `model.safetensors`, or shards listed by `model.safetensors.index.json`.
+ */
 import { type FileHandle, open, readFile, readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';

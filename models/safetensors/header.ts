@@ -1,6 +1,7 @@
 /**
  * The safetensors header: eight bytes of length, then JSON `{name: {dtype, shape, data_offsets}, __metadata__?}`,
- * then the data. Parsing is strict, as in the Rust library: the tensors must tile the data exactly, without gap or overlap.
+ * then the data. Parsing is strict, as in the Rust library: the tensors must tile the data exactly, without gap or
+ * overlap.
  */
 import { InvalidInputError } from '../../core/errors.ts';
 import { isObject, show } from '../fields.ts';
@@ -38,7 +39,7 @@ export interface TensorEntry {
 }
 
 export interface Header {
-  /** In the order of the data. */
+  /** Tensors in the order of the data. */
   readonly tensors: readonly TensorEntry[];
   readonly metadata: Readonly<Record<string, string>>;
   /** Start of the data in the file. */

@@ -14,7 +14,9 @@ export interface FloatTensor {
 
 export interface ShardOptions {
   readonly dtype: StoredDtype;
-  /** A file holds at most this many bytes of data, unless one tensor alone is larger. Default 5 GB, as in transformers. */
+  /**
+   * A file holds at most this many bytes of data, unless one tensor alone is larger. Default 5 GB, as in transformers.
+   */
   readonly maxShardBytes?: number;
 }
 

@@ -1,4 +1,4 @@
-/** From JSON-like data to template values. */
+/** Converts JSON-like data to template values. */
 import { refuse } from './errors.ts';
 import { Float } from '../json.ts';
 import { Dict, type Value, none } from './values.ts';

@@ -1,6 +1,8 @@
-/** Decimal digits of a float, rounded half to even on its exact binary value, as Python does. `toFixed` rounds ties up. */
+/**
+ * Decimal digits of a float, rounded half to even on its exact binary value, as Python does. `toFixed` rounds ties up.
+ */
 
-/** Like toFixed; `digits` from 0 to 45, |value| below 1e21. */
+/** Does what toFixed does, but rounds half to even; `digits` from 0 to 45, |value| below 1e21. */
 export function toFixedEven(value: number, digits: number): string {
   const magnitude = Math.abs(value);
   if (magnitude >= 1e21 || digits > 45) return value.toFixed(Math.min(digits, 100));

@@ -99,7 +99,7 @@ function variables(messages: readonly ChatMessage[], input: ChatInput): Record<s
   };
 }
 
-/** As transformers 5 does: null means the same as a missing key. */
+/** The message without its nulls: in transformers 5 null means the same as a missing key. */
 function withoutNulls(message: ChatMessage): ChatMessage {
   const entries = message instanceof Map ? [...(message as Map<string, unknown>)] : Object.entries(message);
   return Object.fromEntries(entries.filter(([, value]) => value !== null && value !== undefined));

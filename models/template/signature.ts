@@ -7,7 +7,9 @@ import { type Keywords, Native, type Value, numberOf, textOf, truth, typeName, n
 /** Arguments by parameter; undefined when not given. */
 export type Bound = readonly (Value | undefined)[];
 
-/** Parameters as text: `value, default_value='', boolean` are `['value', 'default_value?', 'boolean?']`; `?` = optional. */
+/**
+ * Parameters as text: `value, default_value='', boolean` are `['value', 'default_value?', 'boolean?']`; `?` = optional.
+ */
 export function bind(name: string, parameters: readonly string[], args: readonly Value[], keywords: Keywords): Bound {
   const names = parameters.map((parameter) => parameter.replace('?', ''));
   if (args.length > names.length)

@@ -1,6 +1,6 @@
 /**
- * Values inside a template, with Python's types: None is `none`, int is bigint, float is number, str is string, list is an
- * array. Everything else is a class here.
+ * Values inside a template, with Python's types: None is `none`, int is bigint, float is number, str is string, list is
+ * an array. Everything else is a class here.
  */
 import { spendOnText } from './budget.ts';
 import { refuse } from './errors.ts';
