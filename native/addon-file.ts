@@ -1,4 +1,4 @@
-/** Where the addon is: in the build folder of a checkout, or in PETREL_HOME for a package that npm installed. */
+/** Finds the addon: in the build folder of a checkout, or in PETREL_HOME for a package that npm installed. */
 import { existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';

@@ -3,10 +3,10 @@ import type { ComputeType, EngineOptions } from '../core/ports/policy.ts';
 import type { EngineInfo } from './engine-info.ts';
 
 /**
- * By compute type. Raise one by hand, with every change of native/ that changes a bit of its results, and record the bits
- * again with `npm run record:arithmetic`. arithmetic.test.ts fails when the bits changed and the version did not. A change
- * of layout, threads or names that keeps the bits keeps the version, so that deterministic runs continue with the new
- * build.
+ * Versions by compute type. Raise one by hand, with every change of native/ that changes a bit of its results, and
+ * record the bits again with `npm run record:arithmetic`. arithmetic.test.ts fails when the bits changed and the
+ * version did not. A change of layout, threads or names that keeps the bits keeps the version, so that deterministic
+ * runs continue with the new build.
  */
 export const arithmeticVersions: Readonly<Record<ComputeType, number>> = { fp32: 1, bf16: 3 };
 

@@ -5,8 +5,8 @@ import { digestBytes, digestsBySoftware } from './block-digests.ts';
 import { decoder, trainerOf } from './testing/decoders.ts';
 
 /**
- * Sizes around a block of SHA-256 (64 bytes) with the padding that needs a second one, around a chunk of BLAKE3 (1 KiB), around
- * 8 and 16 chunks at a time, and around a subtree of 128; the last block of a part is often shorter.
+ * Sizes around a block of SHA-256 (64 bytes) with the padding that needs a second one, around a chunk of BLAKE3 (1
+ * KiB), around 8 and 16 chunks at a time, and around a subtree of 128; the last block of a part is often shorter.
  */
 const sizes = [
   ...[64, 68, 100, 112, 116, 120, 124, 128, 132, 1020, 1024, 1028, 2048, 2052, 3072, 4096, 7168, 8192, 8196, 16_384],

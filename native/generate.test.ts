@@ -76,7 +76,7 @@ function withGenerator<T>(
   }
 }
 
-/** In bf16 the trainer attends in fp32 and the generator in bf16. */
+/** Compute types under test: in bf16 the trainer attends in fp32 and the generator in bf16. */
 const computes: readonly ComputeType[] = engineInfo().bf16 ? ['fp32', 'bf16'] : ['fp32'];
 
 describe.each(computes)('in deterministic mode in %s', (compute) => {

@@ -70,7 +70,7 @@ export interface RolloutStats {
   readonly freeSlots: number;
   readonly kvPagesUsed: number;
   readonly kvPagesTotal: number;
-  /** Since the engine was created. */
+  /** Tokens decoded since the engine was created. */
   readonly decodedTokens: number;
   readonly prefilledTokens: number;
 }

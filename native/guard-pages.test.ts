@@ -1,5 +1,5 @@
 /**
- * With PETREL_GUARD_PAGES=1 each block of the engine's memory ends where a page without access begins. A kernel that
+ * With PETREL_GUARD_PAGES=1, each block of the engine's memory ends where a page without access begins. A kernel that
  * reads or writes one element too many ends the process, also with masked vector instructions, which sanitizers miss.
  */
 import { describe, expect, it } from 'vitest';

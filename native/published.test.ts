@@ -24,7 +24,7 @@ function published(trainer: NativeTrainer): Uint8Array {
   return bytes;
 }
 
-/** To nearest even, as the processor does it: denormal numbers become zeros of their sign. */
+/** Rounds to nearest even, as the processor does it: denormal numbers become zeros of their sign. */
 function roundedBits(bits: number): number {
   const exponent = (bits >>> 23) & 255;
   if (exponent === 0) return (bits >>> 16) & 0x8000;
@@ -32,7 +32,7 @@ function roundedBits(bits: number): number {
   return (bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16;
 }
 
-/** Of each kind of fp32 number some, and of every exponent. */
+/** Some numbers of each kind of fp32, and of every exponent. */
 function allKinds(count: number, seed: number): Uint32Array {
   const random = randomNumbers(seed);
   const tails = [0, 1, 0x7fff, 0x8000, 0x8001, 0xffff];

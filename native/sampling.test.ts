@@ -170,7 +170,10 @@ describe('a draw', () => {
     expect(chiSquare(counts, probabilities)).toBeLessThan(0);
   });
 
-  /** Above 0: beyond the 99.99 % point (Wilson and Hilferty's approximation). Cells expected below 5 are put together. */
+  /**
+   * Excess over the 99.99 % point (Wilson and Hilferty's approximation); above 0 the draws do not fit. Cells expected
+   * below 5 are put together.
+   */
   function chiSquare(counts: readonly number[], probabilities: readonly number[]): number {
     const cells = counts.map((count, i) => ({ count, expected: at(probabilities, i) * draws }));
     expect(cells.filter(({ count, expected }) => expected === 0 && count > 0)).toEqual([]);

@@ -72,7 +72,10 @@ export function sampleToken(
   return sampled.token < 0 ? refuseLogits() : sampled;
 }
 
-/** Log-prob of a label, entropy, Σp² and argmax of softmax(logits / temperature). The entropy is NaN where a logit is −∞. */
+/**
+ * Log-prob of a label, entropy, Σp² and argmax of softmax(logits / temperature). The entropy is NaN where a logit is
+ * −∞.
+ */
 export function logProbEntropy(logits_V: Float32Array, label: number, temperature: number): RowStatistics {
   if (!(temperature > 0)) throw new InvalidInputError(`temperature must be above 0, got ${temperature}`);
   checkSeen(Int32Array.of(label), logits_V.length);

@@ -38,8 +38,8 @@ export function createTrainer(spec: DecoderSpec, options: PolicyOptions): Native
 }
 
 /**
- * A model of this process. Its calls are synchronous and heavy. Usable only on the thread that created it. Its parts lie
- * in memory of the addon, which may be larger than any array of JavaScript: they are copied in and out.
+ * A model of this process. Its calls are synchronous and heavy. Usable only on the thread that created it. Its parts
+ * lie in memory of the addon, which may be larger than any array of JavaScript: they are copied in and out.
  */
 export class NativeTrainer {
   readonly spec: DecoderSpec;
@@ -186,8 +186,8 @@ export class NativeTrainer {
   }
 
   /**
-   * Digests [blocks][32] of each block of the weights or of a moment, on several threads; SHA-256 only where the processor
-   * has instructions for it. `blockBytes` is a multiple of 4. `onProgress` is called after every few blocks.
+   * Digests [blocks][32] of each block of the weights or of a moment, on several threads; SHA-256 only where the
+   * processor has instructions for it. `blockBytes` is a multiple of 4. `onProgress` is called after every few blocks.
    */
   blockDigests(part: StatePart, blockBytes: number, hash: BlockHash, onProgress?: () => void): Uint8Array {
     const values = blockBytes / Float32Array.BYTES_PER_ELEMENT;
@@ -203,7 +203,10 @@ export class NativeTrainer {
     return digests;
   }
 
-  /** Bytes of the weights as they are published (core/records/publications.ts), from `start` on. BF16: of a model in bf16. */
+  /**
+   * Bytes of the weights as they are published (core/records/publications.ts), from `start` on. BF16: of a model in
+   * bf16.
+   */
   readPublished(format: WeightsFormat, start: number, into: Uint8Array): void {
     native().publishedRead(this.#handle, format, start, into);
   }

@@ -1,5 +1,5 @@
-// How files add functions to the addon: a static `Register` object with a function that sets exports. Context-aware: the
-// function runs once per environment (main thread, each worker_thread); no JavaScript state is global.
+// How files add functions to the addon: a static `Register` object with a function that sets exports. Context-aware:
+// the function runs once per environment (main thread, each worker_thread); no JavaScript state is global.
 #pragma once
 #include <napi.h>
 
@@ -43,7 +43,10 @@ void expose(Napi::Env env, Napi::Object exports, const char* name) {
   exports.Set(name, Napi::Function::New<guarded<f>>(env, name, const_cast<char*>(name)));
 }
 
-/** What a JavaScript handle of a model points to (see trainer.h). Throws a JavaScript error when closed or of another kind. */
+/**
+ * What a JavaScript handle of a model points to (see trainer.h). Throws a JavaScript error when closed or of another
+ * kind.
+ */
 struct Trainer;
 std::shared_ptr<Trainer> trainerOf(const Argument& handle);
 /** The model behind a trainer's handle: what generation reads. It lives as long as the pointer. */

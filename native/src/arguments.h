@@ -1,6 +1,6 @@
-// What comes from JavaScript, read with checks. Each function throws a JavaScript error that names the addon's function and the
-// argument, and says what was expected and what came. native/*.ts refuses the same values earlier, in the user's words; these
-// checks make sure that no caller at all can let the engine read or write outside its memory.
+// What comes from JavaScript, read with checks. Each function throws a JavaScript error that names the addon's function
+// and the argument, and says what was expected and what came. native/*.ts refuses the same values earlier, in the
+// user's words; these checks make sure that no caller at all can let the engine read or write outside its memory.
 #pragma once
 #include <napi.h>
 

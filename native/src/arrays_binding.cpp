@@ -83,7 +83,9 @@ Napi::Value roundFp16(const Napi::CallbackInfo& info) {
   return dst;
 }
 
-/** (path) → Uint8Array over a private read-only mapping, unmapped when collected. An empty file gives an empty array. */
+/**
+ * (path) → Uint8Array over a private read-only mapping, unmapped when collected. An empty file gives an empty array.
+ */
 Napi::Value mapFile(const Napi::CallbackInfo& info) {
   const Argument argument(info, 0, "path");
   const std::string path = textOf(argument);
@@ -117,7 +119,9 @@ Napi::Value mapFile(const Napi::CallbackInfo& info) {
   return Napi::Uint8Array::New(info.Env(), bytes, buffer, 0);
 }
 
-/** AMSGrad: the largest second moment so far in place of the present one. One plain loop: only small experiments use it. */
+/**
+ * AMSGrad: the largest second moment so far in place of the present one. One plain loop: only small experiments use it.
+ */
 void amsgradStep(const StepSettings& s, float* p, float* g, float* m, float* v, float* vMax, int64_t n, double norm) {
   const double c1 = 1 - std::pow(s.beta1, s.step), c2 = 1 - std::pow(s.beta2, s.step),
                clip = clipCoefficient(norm, s.maxGradNorm);
@@ -164,7 +168,10 @@ Napi::Value adamwOnArrays(const Napi::CallbackInfo& info) {
   return result;
 }
 
-/** (grads, maxNorm) → norm; multiplies grads by min(1, maxNorm / (norm + 1e-6)), which is 0 or NaN for a norm that is not finite. */
+/**
+ * (grads, maxNorm) → norm; multiplies grads by min(1, maxNorm / (norm + 1e-6)), which is 0 or NaN for a norm that is
+ * not finite.
+ */
 Napi::Value clipGradients(const Napi::CallbackInfo& info) {
   const View<float> grads = floatsOf({info, 0, "grads"});
   const double maxNorm = numberOf({info, 1, "maxNorm"});

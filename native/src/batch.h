@@ -1,5 +1,5 @@
-// Segments side by side (packed): where each begins, what comes before it, and which position each token has. A segment is a
-// whole sequence, or continues another one: completions hang on one copy of their prompt.
+// Segments side by side (packed): where each begins, what comes before it, and which position each token has. A segment
+// is a whole sequence, or continues another one: completions hang on one copy of their prompt.
 #pragma once
 #include <cstdint>
 #include <vector>

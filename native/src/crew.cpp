@@ -46,7 +46,8 @@ class Crew {
 
   void run(int64_t n, int64_t chunk, crew::Function function, const void* context) {
     const uint64_t call = (ticket_.load(std::memory_order_relaxed) >> 32) + 1;
-    // First close the last call: a helper that has read its ticket must not claim with it once the new bounds are visible.
+    // First close the last call: a helper that has read its ticket must not claim with it once the new bounds are
+    // visible.
     ticket_.store((call - 1) << 32 | kItems);
     n_.store(n, std::memory_order_release);
     chunk_.store(chunk, std::memory_order_release);
@@ -69,9 +70,9 @@ class Crew {
   }
 
   /**
-   * Claims and does one chunk of the current call; false when there is none left. The ticket holds the call's number and the
-   * next item. When the exchange succeeds, the ticket has not moved since it was read: the call is not over, and what was
-   * read of it in between is whole.
+   * Claims and does one chunk of the current call; false when there is none left. The ticket holds the call's number
+   * and the next item. When the exchange succeeds, the ticket has not moved since it was read: the call is not over,
+   * and what was read of it in between is whole.
    */
   bool takeOne(int worker) {
     uint64_t ticket = ticket_.load(std::memory_order_acquire);
@@ -178,7 +179,10 @@ struct Call {
 
   Call(Function f, const void* c) : function(f), context(c) {}
 
-  /** An exception that left a helper's thread would end the process; one that left the caller's would free what helpers use. */
+  /**
+   * An exception that left a helper's thread would end the process; one that left the caller's would free what helpers
+   * use.
+   */
   void doItems(int64_t from, int64_t to, int worker) {
     if (failed.load(std::memory_order_relaxed)) return;
     const Inside inside(worker);

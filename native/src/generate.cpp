@@ -75,7 +75,8 @@ std::vector<Generator::Draw> Generator::advance(const std::vector<Span>& spans) 
   return draws;
 }
 
-// Samples whose prompt is ready now draw their first token from the prompt's last hidden state: one row for all of them.
+// Samples whose prompt is ready now draw their first token from the prompt's last hidden state: one row for all of
+// them.
 void Generator::startSamples(std::vector<Draw>& draws) {
   std::map<const Trunk*, int64_t> rows;
   for (LiveSample* sample : schedule_.start()) {

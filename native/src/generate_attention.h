@@ -1,5 +1,5 @@
-// Keys and values into pages, and attention over them, in the format of the pool: fp32 (the trainer's kernel, bit for bit) or
-// bf16 (bf16 compute: half the memory traffic).
+// Keys and values into pages, and attention over them, in the format of the pool: fp32 (the trainer's kernel, bit for
+// bit) or bf16 (bf16 compute: half the memory traffic).
 #pragma once
 
 #include <vector>

@@ -54,7 +54,8 @@ Napi::Value open(const Napi::CallbackInfo& info) {
 
 constexpr size_t kRandomWords = 5;  // seed 0, seed 1, draw, sample, turn
 
-// The samples of one request. Their arrays are copied before they are checked: another thread could change them in between.
+// The samples of one request. Their arrays are copied before they are checked: another thread could change them in
+// between.
 std::vector<SampleSpec> samplesOf(const Napi::CallbackInfo& info, int64_t vocab) {
   const Argument keysAt(info, 2, "keys"), randomAt(info, 3, "random"), offsetsAt(info, 5, "prefixOffsets");
   const std::vector<int> keys = integersOf(keysAt).copy();
@@ -75,7 +76,8 @@ std::vector<SampleSpec> samplesOf(const Napi::CallbackInfo& info, int64_t vocab)
   return samples;
 }
 
-// generatorSubmit(handle, prompt, keys [n], random [n][seed 0, seed 1, draw, sample, turn], prefixes, prefix offsets [n + 1],
+// generatorSubmit(handle, prompt, keys [n], random [n][seed 0, seed 1, draw, sample, turn], prefixes, prefix offsets [n
+// + 1],
 //                 settings, maxNewTokens, stopTokens) → '' or why it can't be served
 Napi::Value submit(const Napi::CallbackInfo& info) {
   Generator& generator = generatorOf(info);

@@ -94,7 +94,8 @@ class Schedule {
 
   // Moves waiting samples into free slots while pages last.
   void admit();
-  // What to run now: one position of every decoding sample, and at most `prefillBudget` positions of prompts and prefixes.
+  // What to run now: one position of every decoding sample, and at most `prefillBudget` positions of prompts and
+  // prefixes.
   std::vector<Span> plan(int prefillBudget) const;
   // Samples of ready prompts get their copy of the last page. Returns those that may decode at once (no prefix).
   std::vector<LiveSample*> start();

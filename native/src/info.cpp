@@ -9,7 +9,7 @@
 namespace petrel {
 namespace {
 
-/** Those that this process may use. */
+/** Number of processors that this process may use. */
 int processors() {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;

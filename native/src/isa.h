@@ -6,12 +6,18 @@ namespace petrel {
 
 enum class Isa { avx2 = 0, avx512 = 1, avx512_bf16 = 2, amx = 3 };
 
-/** The path in use. Throws std::runtime_error when the processor lacks AVX2, FMA and F16C, or PETREL_ISA asks for more than there is. */
+/**
+ * The path in use. Throws std::runtime_error when the processor lacks AVX2, FMA and F16C, or PETREL_ISA asks for more
+ * than there is.
+ */
 Isa isa();
 
 const char* isaName(Isa isa);
 
-/** Whether the tiles of amx lie in memory: PETREL_TILES=emulated with PETREL_ISA=amx, for tests on processors without tiles. */
+/**
+ * Whether the tiles of amx lie in memory: PETREL_TILES=emulated with PETREL_ISA=amx, for tests on processors without
+ * tiles.
+ */
 bool tilesAreEmulated();
 
 /** One of two tables of kernels (a kernel file is compiled for both). */

@@ -1,5 +1,5 @@
-// The kernels: single-threaded, no allocation, no standard library inside. Callers (ops/, generation) split the work over
-// threads. Every sum below has one order that depends neither on how many rows are computed together nor on the
+// The kernels: single-threaded, no allocation, no standard library inside. Callers (ops/, generation) split the work
+// over threads. Every sum below has one order that depends neither on how many rows are computed together nor on the
 // instruction set; RULES.md states it. Legend: hd = headDim; a page = 16 positions of keys or values.
 #pragma once
 #include <stdint.h>
@@ -10,10 +10,10 @@ constexpr int kPanel = 16;          // columns of a packed panel, positions of a
 constexpr int kAttentionRows = 12;  // most query rows of one attention tile
 
 /**
- * C[m,n] = A·B, or C += A·B: per element one accumulator per block of 128 k, fma over k ascending, blocks added in order.
- * A(i,k) = a[i·aRow + k·aK]. B(k, 16p + j) = b[p·bPanel + k·bRow + j]: packed panels (bPanel = K·16, bRow = 16) or plain
- * rows (bPanel = 16, bRow = leading dimension). Never reads or writes past column n. With a null-terminated choice of
- * `panels` (pointers, one per panel) in place of b, panels may lie anywhere.
+ * C[m,n] = A·B, or C += A·B: per element one accumulator per block of 128 k, fma over k ascending, blocks added in
+ * order. A(i,k) = a[i·aRow + k·aK]. B(k, 16p + j) = b[p·bPanel + k·bRow + j]: packed panels (bPanel = K·16, bRow = 16)
+ * or plain rows (bPanel = 16, bRow = leading dimension). Never reads or writes past column n. With a null-terminated
+ * choice of `panels` (pointers, one per panel) in place of b, panels may lie anywhere.
  */
 struct GemmBlock {
   int64_t m, n, k;
@@ -28,11 +28,11 @@ struct GemmBlock {
 };
 
 /**
- * Causal attention of up to 12 query rows that look at the same keys and values (heads of a group, or positions in turn).
- * Row r sees positions max(0, p − window + 1) … p with p = position[r] (window 0: from 0). Scores: fma over d ascending; weights
- * exp((s − max)·scale); their sum by lane position % 16, then the fixed tree; output: fma over positions ascending, then one
- * division. Per row the bits do not depend on the other rows. Memory of pages past a row's position is read but without
- * effect, so it must be initialised and finite.
+ * Causal attention of up to 12 query rows that look at the same keys and values (heads of a group, or positions in
+ * turn). Row r sees positions max(0, p − window + 1) … p with p = position[r] (window 0: from 0). Scores: fma over d
+ * ascending; weights exp((s − max)·scale); their sum by lane position % 16, then the fixed tree; output: fma over
+ * positions ascending, then one division. Per row the bits do not depend on the other rows. Memory of pages past a
+ * row's position is read but without effect, so it must be initialised and finite.
  */
 struct AttentionTile {
   int rows;
@@ -52,7 +52,10 @@ inline int64_t attentionScratch(int headDim, int64_t longest) {
   return kAttentionRows * ((longest + kPanel - 1) / kPanel * kPanel + headDim);
 }
 
-/** What softmax(z·scale) needs: max of z·scale, Σ exp(z·scale − max), Σ exp(…)·(z·scale − max). Sums by lane i % 16, then the tree. */
+/**
+ * What softmax(z·scale) needs: max of z·scale, Σ exp(z·scale − max), Σ exp(…)·(z·scale − max). Sums by lane i % 16,
+ * then the tree.
+ */
 struct SoftmaxSums {
   float max, sum, weighted;
 };
@@ -75,12 +78,15 @@ struct Kernels {
 
   /** dst panels [ceil(n/16)][k][16] from src[k][n] with leading dimension ld; missing columns become 0. */
   void (*packRows)(const float* src, int64_t ld, int64_t k, int64_t n, float* dst);
-  /** dst panels [ceil(n/16)][k][16] from src[n][k] with leading dimension ld (a weight [out,in] gives the panels of W^T). */
+  /**
+   * dst panels [ceil(n/16)][k][16] from src[n][k] with leading dimension ld (a weight [out,in] gives the panels of
+   * W^T).
+   */
   void (*packColumns)(const float* src, int64_t ld, int64_t k, int64_t n, float* dst);
 
   /** y = x·rstd·(w + offset) with rstd = 1/sqrt(mean(x²) + eps); returns rstd. y may be x. */
   float (*rmsNorm)(const float* x, const float* w, float offset, int64_t n, float eps, float* y);
-  /** With u = w + offset: dx += rstd·(dy·u − xhat·mean(dy·u·xhat)); dw += dy·xhat. `dw` may be null. */
+  /** Backward pass with u = w + offset: dx += rstd·(dy·u − xhat·mean(dy·u·xhat)); dw += dy·xhat. `dw` may be null. */
   void (*rmsNormBackward)(const float* x, const float* w, float offset, float rstd, const float* dy, int64_t n,
                           float* dx, float* dw);
 
@@ -111,12 +117,15 @@ struct Kernels {
   SoftmaxSums (*softmaxSums)(const float* z, int64_t n, float scale);
   /** Σ exp(z·scale − max)², by lane i % 16, then the tree. */
   float (*softmaxSquares)(const float* z, int64_t n, float scale, float max);
-  /** dz_i = (−c·p_i − e·p_i·(log p_i + entropy))·scale with p = softmax(z·scale), log p_i = z_i·scale − max − logSum; overwrites z. */
+  /**
+   * dz_i = (−c·p_i − e·p_i·(log p_i + entropy))·scale with p = softmax(z·scale), log p_i = z_i·scale − max − logSum;
+   * overwrites z.
+   */
   void (*softmaxBackward)(float* z, int64_t n, float scale, float max, float logSum, float entropy, float c, float e);
 
   /**
-   * In place p = exp(s·scale − lse), ds = p·(dp − delta)·scale for columns [from, to); both 0 elsewhere up to n. With a
-   * softcap c: p = exp(c·t − lse), ds = p·(dp − delta)·(1 − t²)·scale, t = tanh(s·scale / c).
+   * Computes in place p = exp(s·scale − lse), ds = p·(dp − delta)·scale for columns [from, to); both are 0 elsewhere up
+   * to n. With a softcap c: p = exp(c·t − lse), ds = p·(dp − delta)·(1 − t²)·scale, t = tanh(s·scale / c).
    */
   void (*attentionGrad)(float* s, float* dp, int64_t n, int64_t from, int64_t to, float scale, float softcap, float lse,
                         float delta);

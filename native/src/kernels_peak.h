@@ -1,5 +1,6 @@
-// Loops that show what the processor itself reaches: register tiles whose operands stay in the first-level cache, and reading of
-// memory. They compute nothing that anybody needs. The unit of an operand is 32 bits: one fp32, or a pair of bf16.
+// Loops that show what the processor itself reaches: register tiles whose operands stay in the first-level cache, and
+// reading of memory. They compute nothing that anybody needs. The unit of an operand is 32 bits: one fp32, or a pair of
+// bf16.
 #pragma once
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
-// SHA-256 (FIPS 180-4) by the processor's own instructions, several messages at a time: one message waits for its own last
-// round, so two in turn take little longer than one.
+// SHA-256 (FIPS 180-4) by the processor's own instructions, several messages at a time: one message waits for its own
+// last round, so two in turn take little longer than one.
 #pragma once
 #include <stdint.h>
 

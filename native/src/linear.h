@@ -1,11 +1,13 @@
-// Products with weights, on the back end that the options choose: `fixed` (own kernels, fp32, one order of every sum) when
-// deterministic, oneDNN or own bf16 kernels otherwise. All calls split their work over the team of `useThreads`.
+// Products with weights, on the back end that the options choose: `fixed` (own kernels, fp32, one order of every sum)
+// when deterministic, oneDNN or own bf16 kernels otherwise. All calls split their work over the team of `useThreads`.
 #pragma once
 #include "model.h"
 
 namespace petrel {
 
-/** y[n, out] (+)= x[n, in]·W^T + b. Leading dimensions ldx ≥ in, ldy ≥ out. x and y in fp32 whatever the compute type. */
+/**
+ * y[n, out] (+)= x[n, in]·W^T + b. Leading dimensions ldx ≥ in, ldy ≥ out. x and y in fp32 whatever the compute type.
+ */
 void linearForward(const Model& model, Arena& arena, const Linear& linear, const float* x, int64_t ldx, int64_t n,
                    float* y, int64_t ldy, bool accumulate);
 

@@ -38,7 +38,9 @@ Pairs pairsOfRows(Arena& arena, const float* x, int64_t ld, int64_t n, int64_t w
   return {std::move(tiles), pairs};
 }
 
-/** W^T's other side: panels [ceil(in/16)][half(out)][16], made on the spot. A pair never spans two parts of odd height. */
+/**
+ * W^T's other side: panels [ceil(in/16)][half(out)][16], made on the spot. A pair never spans two parts of odd height.
+ */
 Loan<uint32_t> panelsOfRows(const Model& model, Arena& arena, const Linear& l) {
   const int64_t panels = (l.in + kPanel - 1) / kPanel, pairs = half(l.out);
   Loan<uint32_t> packed(arena, panels * pairs * kPanel);

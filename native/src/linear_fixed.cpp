@@ -36,8 +36,9 @@ void fixedBackwardInput(const Model& model, Arena& arena, const Linear& l, const
 }
 
 /**
- * Blocks of 256 tokens in turn: the accumulators rest in `grads` in between, so that the order of the sum stays the tokens'. A block
- * of 48 rows of the weight belongs to one thread, which copies its columns of dy side by side (their stride may be a power of two).
+ * Blocks of 256 tokens in turn: the accumulators rest in `grads` in between, so that the order of the sum stays the
+ * tokens'. A block of 48 rows of the weight belongs to one thread, which copies its columns of dy side by side (their
+ * stride may be a power of two).
  */
 void fixedBackwardWeight(Arena& arena, const Linear& l, const float* dy, int64_t ldy, const float* x, int64_t ldx,
                          int64_t n, float* grads) {

@@ -1,5 +1,5 @@
-// The `fixed` back end: fp32, own kernels, one accumulator per output element, k ascending. Bitwise equal for every number
-// of rows, number of threads and instruction set.
+// The `fixed` back end: fp32, own kernels, one accumulator per output element, k ascending. Bitwise equal for every
+// number of rows, number of threads and instruction set.
 #pragma once
 #include "model.h"
 

@@ -1,8 +1,9 @@
-// Memory of the engine: anonymous page-aligned mappings. Nothing of size goes through malloc, so steps neither map, unmap
-// nor fault pages anew.
+// Memory of the engine: anonymous page-aligned mappings. Nothing of size goes through malloc, so steps neither map,
+// unmap nor fault pages anew.
 //
-// With PETREL_GUARD_PAGES=1, for tests, every block ends where a page without access begins: a kernel that reads or writes one
-// element too many gets SIGSEGV. Sanitizers do not see vector instructions with masks; these pages stop them too.
+// With PETREL_GUARD_PAGES=1, for tests, every block ends where a page without access begins: a kernel that reads or
+// writes one element too many gets SIGSEGV. Sanitizers do not see vector instructions with masks; these pages stop them
+// too.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A decoder's structure and weights: fp32 masters in one flat buffer, in canonical order, and the copies that compute reads.
-// The structure comes from a DecoderSpec (core/decoder-spec.ts); no family of models is known here.
+// A decoder's structure and weights: fp32 masters in one flat buffer, in canonical order, and the copies that compute
+// reads. The structure comes from a DecoderSpec (core/decoder-spec.ts); no family of models is known here.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -76,14 +76,20 @@ struct GatedUnit {
   Linear gateUp, down;
 };
 
-/** x += afterAttention(attention(beforeAttention(x))); x += afterGated(gated(beforeGated(x))). The norms after may be absent. */
+/**
+ * x += afterAttention(attention(beforeAttention(x))); x += afterGated(gated(beforeGated(x))). The norms after may be
+ * absent.
+ */
 struct Layer {
   Norm beforeAttention, afterAttention, beforeGated, afterGated;
   Attention attention;
   GatedUnit gated;
 };
 
-/** tokens: logits of the next token. rows: `linear` of the last hidden state as it is: a value per position, scores per sequence. */
+/**
+ * tokens: logits of the next token. rows: `linear` of the last hidden state as it is: a value per position, scores per
+ * sequence.
+ */
 enum class HeadKind { tokens, rows };
 
 struct Head {

@@ -1,5 +1,5 @@
-// The values of all parameters as one string of bytes, in canonical order and without gaps: all in fp32, or as a model that
-// computes in bf16 reads them, which is bf16 for the matrices that products round, and fp32 for the rest.
+// The values of all parameters as one string of bytes, in canonical order and without gaps: all in fp32, or as a model
+// that computes in bf16 reads them, which is bf16 for the matrices that products round, and fp32 for the rest.
 #pragma once
 #include <cstdint>
 #include <vector>

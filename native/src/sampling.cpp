@@ -79,8 +79,8 @@ void RowSampler::Candidates::reserve(int padded) {
 }
 
 // A border `low` such that everything below it may be dropped, and the tokens among which the true border lies.
-// mayDrop(Below) must be true for nothing and false for everything, and go over once as the limit rises. Halving, over ever
-// fewer tokens: when few of those looked at are left in the bracket, they are copied together.
+// mayDrop(Below) must be true for nothing and false for everything, and go over once as the limit rises. Halving, over
+// ever fewer tokens: when few of those looked at are left in the bracket, they are copied together.
 template <class MayDrop>
 RowSampler::Bracket RowSampler::bracket(MayDrop mayDrop) {
   const float *scores = scores_.data(), *weights = weights_.data();

@@ -1,9 +1,10 @@
 // From one row of logits to one token.
 //
-// Filters run in the order of Hugging Face's generate(): repetition penalty, temperature, top-k (ties with the k-th value
-// kept), top-p (tokens dropped in ascending order of (score, id) while their cumulative probability is ≤ 1 − p, one
-// always kept), min-p (against the top probability that is left). The draw is an inverse CDF in token order: the first
-// token whose cumulative weight exceeds u · total, so that the token is a function of logits, settings and u alone.
+// Filters run in the order of Hugging Face's generate(): repetition penalty, temperature, top-k (ties with the k-th
+// value kept), top-p (tokens dropped in ascending order of (score, id) while their cumulative probability is ≤ 1 − p,
+// one always kept), min-p (against the top probability that is left). The draw is an inverse CDF in token order: the
+// first token whose cumulative weight exceeds u · total, so that the token is a function of logits, settings and u
+// alone.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,7 @@ int64_t sizeOf(const Argument& object, const char* key, int64_t most = kLargestI
 
 float realOf(const Argument& object, const char* key) { return static_cast<float>(finiteOf({object, key})); }
 
-/** At most this many elements: no list of a model is longer, and each element costs memory before it is checked. */
+/** The limit of elements: no list of a model is longer, and each element costs memory before it is checked. */
 constexpr uint32_t kLongestList = 1 << 22;
 
 std::vector<Argument> elementsOf(const Argument& a) {

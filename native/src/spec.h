@@ -1,4 +1,5 @@
-// Reads a DecoderSpec (core/decoder-spec.ts) with checks: what crosses the border fits together before anything is allocated.
+// Reads a DecoderSpec (core/decoder-spec.ts) with checks: what crosses the border fits together before anything is
+// allocated.
 #pragma once
 #include "arguments.h"
 #include "model.h"

@@ -18,9 +18,9 @@ void forEachRow(int64_t n, F&& f) {
 }
 
 /**
- * Sums over rows with one order whatever the number of threads: rows are cut into at most 32 blocks by their count alone,
- * f(row, partial) adds a row into its block's partial [width], and the partials are added to `total` in block order.
- * `partials` holds 32·width floats.
+ * Sums over rows with one order whatever the number of threads: rows are cut into at most 32 blocks by their count
+ * alone, f(row, partial) adds a row into its block's partial [width], and the partials are added to `total` in block
+ * order. `partials` holds 32·width floats.
  */
 template <class F>
 void sumOverRows(int64_t n, int64_t width, float* partials, float* total, F&& f) {

@@ -84,7 +84,7 @@ Part partOf(const Napi::CallbackInfo& info, const Trainer& t) {
   refuseRange(a, "weights, grads, m or v", name.substr(0, 40));
 }
 
-/** Where `length` bytes from argument 2 on lie in the part. `unit`: bytes that the argument counts in. */
+/** Address of `length` bytes from argument 2 on in the part. `unit`: bytes that the argument counts in. */
 uint8_t* placeOf(const Napi::CallbackInfo& info, const Part& part, int64_t unit, size_t length) {
   const Argument a(info, 2, "start");
   const int64_t start = integerOf(a, 0, part.bytes / unit) * unit;
@@ -126,8 +126,8 @@ BlockHash hashOf(const Argument& argument) {
 }
 
 /**
- * (handle, part, first block, blockBytes, digests: Uint8Array [blocks][32], hash: 'sha256' or 'blake3') → false, with nothing
- * done, where the processor has no instructions for SHA-256.
+ * (handle, part, first block, blockBytes, digests: Uint8Array [blocks][32], hash: 'sha256' or 'blake3') → false, with
+ * nothing done, where the processor has no instructions for SHA-256.
  */
 Napi::Value digestPart(const Napi::CallbackInfo& info) {
   const auto t = trainerAt(info);
@@ -172,8 +172,8 @@ void checkParents(const Argument& a, const std::vector<int32_t>& parents) {
 }
 
 /**
- * The arrays are copied first: another thread could change those of JavaScript between check and use. Targets may be missing
- * where no log-prob is wanted; token 0 stands in their place.
+ * The arrays are copied first: another thread could change those of JavaScript between check and use. Targets may be
+ * missing where no log-prob is wanted; token 0 stands in their place.
  */
 Batch batchOf(const Napi::CallbackInfo& info, int64_t vocab) {
   const Argument tokens(info, 1, "tokens"), starts(info, 2, "cuSeqlens"), scoredAt(info, 3, "positions"),
@@ -212,7 +212,10 @@ void needHead(const Argument& output, const Trainer& t, HeadKind kind) {
   refuseRange(output, "missing for this model's head", "an array");
 }
 
-/** (…, logProbs, entropy, logits, rows, parents, topTokens, topLogProbs, top, sumPiSquared): outputs are arrays or undefined. */
+/**
+ * (…, logProbs, entropy, logits, rows, parents, topTokens, topLogProbs, top, sumPiSquared): outputs are arrays or
+ * undefined.
+ */
 Outputs outputsOf(const Napi::CallbackInfo& info, const Trainer& t, size_t scored) {
   constexpr size_t first = 7;
   const Argument logProbs(info, first, "logProbs"), entropy(info, first + 1, "entropy"),
@@ -239,8 +242,8 @@ Outputs outputsOf(const Napi::CallbackInfo& info, const Trainer& t, size_t score
 }
 
 /**
- * (handle, tokens, cuSeqlens, positions, targets, scale, keep, logProbs, entropy, logits, rows, parents, topTokens, topLogProbs,
- * top, sumPiSquared) → handle of what was kept. targets, the outputs and parents may be undefined.
+ * (handle, tokens, cuSeqlens, positions, targets, scale, keep, logProbs, entropy, logits, rows, parents, topTokens,
+ * topLogProbs, top, sumPiSquared) → handle of what was kept. targets, the outputs and parents may be undefined.
  */
 Napi::Value forward(const Napi::CallbackInfo& info) {
   const auto t = trainerAt(info);

@@ -59,7 +59,7 @@ export function computable(): readonly ProcessorClass[] {
 /** A class and how tests run it. */
 export interface TestedClass {
   readonly name: ProcessorClass;
-  /** For titles of tests. */
+  /** Words for titles of tests. */
   readonly title: string;
   /** Absent: this processor cannot. */
   readonly env?: Readonly<Record<string, string>>;

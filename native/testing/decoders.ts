@@ -48,13 +48,13 @@ export interface Shape {
   /** Norms after both blocks too, all with weight + 1. */
   readonly normsAround: boolean;
   readonly activation: Activation;
-  /** Of scores and logits; 0: none. */
+  /** Soft cap of scores and logits; 0: none. */
   readonly softcap: number;
   readonly embeddingScale: number;
   readonly head: HeadKind;
-  /** Of a score head. */
+  /** Labels of a score head. */
   readonly labels: number;
-  /** Per layer; 0: full. */
+  /** Window of each layer; 0: full. */
   readonly windows: readonly number[];
   readonly rope: readonly number[];
 }

@@ -44,7 +44,7 @@ function attempt(work: () => unknown): void {
   }
 }
 
-/** From now on this process may map only so many MiB more. */
+/** Limits this process to so many more MiB of mappings from now on. */
 function limitMemory(mebibytes: number): void {
   const pages = Number(readFileSync('/proc/self/statm', 'utf8').split(' ')[0]);
   const bytes = pages * 4096 + mebibytes * 2 ** 20;

@@ -1,6 +1,6 @@
 /**
- * `npm run record:arithmetic`: writes the bits of the present arithmetic versions for the classes of processors that this
- * machine can compute, best on one with AMX. Bits of other classes stay while the version is the same.
+ * `npm run record:arithmetic`: writes the bits of the present arithmetic versions for the classes of processors that
+ * this machine can compute, best on one with AMX. Bits of other classes stay while the version is the same.
  */
 import { writeFileSync } from 'node:fs';
 import type { ComputeType } from '../../core/ports/policy.ts';

@@ -1,6 +1,6 @@
 /**
- * `rounds-main.ts <rounds>`: creates engines, uses and disposes of them, and prints what the process holds after a fifth
- * of the rounds and after all: `{"residentMiB", "mappings", "threads"}`. Needs --expose-gc.
+ * `rounds-main.ts <rounds>`: creates engines, uses and disposes of them, and prints what the process holds after a
+ * fifth of the rounds and after all: `{"residentMiB", "mappings", "threads"}`. Needs --expose-gc.
  */
 import { readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';

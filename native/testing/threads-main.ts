@@ -12,7 +12,9 @@ import { randomWork } from './random-work.ts';
 
 const options = { compute: 'fp32', deterministic: true, threads: 2 } as const;
 
-/** Ends a thread that computes: 1 when that was inside a call of the engine, which then never returned to JavaScript. */
+/**
+ * Ends a thread that computes: 1 when that was inside a call of the engine, which then never returned to JavaScript.
+ */
 async function endedInside(work: Work, seed: number): Promise<number> {
   const { thread, inside } = startWorker(work, seed);
   const idle = engineTicks();

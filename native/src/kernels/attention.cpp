@@ -49,7 +49,10 @@ void scores(const AttentionTile& t, const float* packedQ, int64_t firstPage, int
     tile<R, 1, false>(t.headDim, packedQ, 1, kAttentionRows, t.kPages + p, 16, 16, s + 16 * p, lds, Into::replace);
 }
 
-/** out(r, 16p + j) = Σ s(r, i)·V(i, 16p + j) over runs of adjacent pages; accumulators are stored and loaded between runs. */
+/**
+ * out(r, 16p + j) = Σ s(r, i)·V(i, 16p + j) over runs of adjacent pages; accumulators are stored and loaded between
+ * runs.
+ */
 template <int R, int P, bool Masked>
 void values(const AttentionTile& t, Range all, const float* s, int64_t lds, int64_t column, int columns, float* out,
             int64_t ldo) {

@@ -1,5 +1,6 @@
-// BLAKE3 (O'Connor, Aumasson, Neves, Wilcox-O'Hearn: "BLAKE3: one function, fast everywhere", 2020), its plain hash. A message
-// is cut into chunks of 1 KiB, the leaves of a binary tree; chunks, and parents of one level, are compressed kWords at a time.
+// BLAKE3 (O'Connor, Aumasson, Neves, Wilcox-O'Hearn: "BLAKE3: one function, fast everywhere", 2020), its plain hash. A
+// message is cut into chunks of 1 KiB, the leaves of a binary tree; chunks, and parents of one level, are compressed
+// kWords at a time.
 #include <string.h>
 
 #include "declare.h"
@@ -87,8 +88,9 @@ void compressOne(Value& value, const uint8_t* block, uint64_t counter, uint32_t 
 }
 
 /**
- * values[kWords] of messages of `blocks` whole blocks each, `stride` bytes apart. `counter`: that of the first one; the others
- * follow, or have the same where `step` is 0. The first and the last block of each message have flags of their own besides.
+ * values[kWords] of messages of `blocks` whole blocks each, `stride` bytes apart. `counter`: that of the first one; the
+ * others follow, or have the same where `step` is 0. The first and the last block of each message have flags of their
+ * own besides.
  */
 void compressMany(const uint8_t* messages, int64_t stride, int blocks, uint64_t counter, int step, uint32_t flags,
                   uint32_t first, uint32_t last, Value* values) {
@@ -100,8 +102,8 @@ void compressMany(const uint8_t* messages, int64_t stride, int blocks, uint64_t 
   words h[8];
   for (int i = 0; i < 8; ++i) h[i] = broadcast(kStart[i]);
   for (int block = 0; block < blocks; ++block) {
-    // The processor does not expect that the next block of a message is far from this one: after the last one comes the first
-    // of another message, kWords further.
+    // The processor does not expect that the next block of a message is far from this one: after the last one comes the
+    // first of another message, kWords further.
     const int64_t ahead =
         block + kAhead < blocks ? kAhead * kBlockBytes : kWords * stride + (kAhead - blocks) * kBlockBytes;
     words r[kWords], m[16], v[16];
@@ -129,7 +131,7 @@ void compressMany(const uint8_t* messages, int64_t stride, int blocks, uint64_t 
   }
 }
 
-/** Of at most 1 KiB. `root`: it is the whole message. */
+/** Hashes a chunk of at most 1 KiB. `root`: it is the whole message. */
 Value chunk(const uint8_t* message, int64_t bytes, uint64_t counter, bool root) {
   Value value;
   memcpy(value.words, kStart, sizeof value.words);

@@ -1,5 +1,5 @@
-// Tile registers in memory, as Intel's manual describes them, for tests on processors that have none. Denormal numbers are not
-// made 0, which the processor does.
+// Tile registers in memory, as Intel's manual describes them, for tests on processors that have none. Denormal numbers
+// are not made 0, which the processor does.
 #pragma once
 #include "../vec.h"
 #include "tiles.h"

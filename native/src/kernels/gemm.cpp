@@ -31,7 +31,9 @@ void stripe(const GemmBlock& g, int64_t i, int64_t firstPanel, int64_t panels) {
   }
 }
 
-/** to[i][j] = from[j][i] for i < depth ≤ 8 and 8 columns j, 0 where j ≥ rows; rows of `from` are ld apart, of `to` 16. */
+/**
+ * to[i][j] = from[j][i] for i < depth ≤ 8 and 8 columns j, 0 where j ≥ rows; rows of `from` are ld apart, of `to` 16.
+ */
 void transpose8(const float* from, int64_t ld, int rows, int depth, float* to) {
   const __m256i inside = _mm256_cmpgt_epi32(_mm256_set1_epi32(depth), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   __m256 r[8], s[8];
@@ -69,9 +71,9 @@ constexpr Stripe kStripes[] = {stripe<1>, stripe<2>, stripe<3>, stripe<4>, strip
 }  // namespace
 
 /**
- * Panel groups outside, row tiles inside: a group of panels stays in the first caches while the rows pass by. Long sums are made
- * in blocks of kDepth, each from zero, and the blocks are added in order: one order for every m, and the rounding error of a
- * block instead of the whole length.
+ * Panel groups outside, row tiles inside: a group of panels stays in the first caches while the rows pass by. Long sums
+ * are made in blocks of kDepth, each from zero, and the blocks are added in order: one order for every m, and the
+ * rounding error of a block instead of the whole length.
  */
 void gemm(const GemmBlock& g) {
   constexpr int64_t kDepth = 128;

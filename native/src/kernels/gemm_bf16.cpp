@@ -5,7 +5,10 @@
 namespace petrel::PETREL_ISA_NAMESPACE {
 namespace {
 
-/** Pairs (first[j], second[j]), rounded to nearest even. The instruction makes denormals 0, as the dot product does anyway. */
+/**
+ * Pairs (first[j], second[j]), rounded to nearest even. The instruction makes denormals 0, as the dot product does
+ * anyway.
+ */
 __m512i paired(v16 first, v16 second) {
   const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(second.x, first.x);  // first in the lower 16 places
   const __m512i zipped = _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,

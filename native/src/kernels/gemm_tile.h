@@ -1,4 +1,5 @@
-// The register tile of every fp32 product: R rows by P panels of 16 columns, one accumulator per element, fma over k ascending.
+// The register tile of every fp32 product: R rows by P panels of 16 columns, one accumulator per element, fma over k
+// ascending.
 #pragma once
 #include "../vec.h"
 
@@ -30,8 +31,8 @@ struct RowsOfA {
 enum class Into { replace, resume, add };
 
 /**
- * C(r, 16p + j) for R rows and P panels; `b[p]` points at panel p's first row, rows are bRow apart. Masked: the last panel has
- * only `columns` columns (P = 1).
+ * C(r, 16p + j) for R rows and P panels; `b[p]` points at panel p's first row, rows are bRow apart. Masked: the last
+ * panel has only `columns` columns (P = 1).
  */
 template <int R, int P, bool Masked>
 static inline void tile(int64_t k, const float* a, int64_t aRow, int64_t aK, const float* const* b, int64_t bRow,

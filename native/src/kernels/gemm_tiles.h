@@ -1,6 +1,7 @@
-// Products of pairs on tile registers: blocks of 2 × 2 tiles of C, or 1 × 4 for the last 1 to 16 rows. A tile of A lies as it is
-// loaded (1 KiB), and 16 rows of a panel are a B tile. Every sum takes up its pairs 16 at a time, ascending, whatever the block
-// and wherever the sums are kept in between; so the bits of a row of C do not depend on the other rows.
+// Products of pairs on tile registers: blocks of 2 × 2 tiles of C, or 1 × 4 for the last 1 to 16 rows. A tile of A lies
+// as it is loaded (1 KiB), and 16 rows of a panel are a B tile. Every sum takes up its pairs 16 at a time, ascending,
+// whatever the block and wherever the sums are kept in between; so the bits of a row of C do not depend on the other
+// rows.
 #pragma once
 #include "../kernels_bf16.h"
 #include "../vec.h"
@@ -16,7 +17,7 @@ constexpr int64_t kNearPairs = 128;  // pairs of two panels of B that stay in th
 constexpr int64_t kFarPairs = 1024;  // pairs of a stripe of A that stay in the second cache while panels of B pass by
 constexpr int64_t kStripe = 256;     // rows of A
 
-/** Where a tile of C lies. The last panel may have fewer than 16 columns. */
+/** The place of a tile of C. The last panel may have fewer than 16 columns. */
 struct Place {
   float* c;
   int64_t ldc;
@@ -186,7 +187,7 @@ void lowBlock(const Pass& s, int64_t i, int64_t rows, int64_t p) {
   if constexpr (Panels > 3) end<3>(s.place(i, rows, p + 3));
 }
 
-/** At most kStripe rows [i, end) in blocks of 16 + below. */
+/** Multiplies at most kStripe rows [i, end) in blocks of 16 + below. */
 void tallRows(const Pass& s, int64_t i, int64_t end, int64_t below) {
   TileConfig config;
   config.set(0, 1, kSide, kSide);

@@ -1,5 +1,6 @@
-// Causal attention over pages of bf16 keys and values, for generation in bf16 compute. Products of bf16 pairs are summed in
-// fp32 by the dot-product instructions; scores, softmax and its sum are fp32; weights are rounded to bf16 for the values.
+// Causal attention over pages of bf16 keys and values, for generation in bf16 compute. Products of bf16 pairs are
+// summed in fp32 by the dot-product instructions; scores, softmax and its sum are fp32; weights are rounded to bf16 for
+// the values.
 #pragma once
 #include <stdint.h>
 
@@ -7,7 +8,7 @@ namespace petrel {
 
 constexpr int kPageAttentionRows = 12;
 
-/** As AttentionTile (kernels.h), but K pages are [hd/2][16][2] and V pages [8][hd][2] of bf16. */
+/** Does what AttentionTile (kernels.h) does, but K pages are [hd/2][16][2] and V pages [8][hd][2] of bf16. */
 struct PageAttentionTile {
   int rows;
   int headDim;

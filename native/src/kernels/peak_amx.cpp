@@ -16,7 +16,7 @@ void configure(const int64_t (&rows)[8]) {
   TILE_CONFIGURE(&config);
 }
 
-/** Where the tiles of the next 16 pairs lie in an operand's panel or rows. */
+/** Offset of the tiles of the next 16 pairs in an operand's panel or rows. */
 int64_t tileOfK(int64_t k) { return k / 16 % kTilesOfK * kTile; }
 constexpr int64_t kApart = kTilesOfK * kTile;
 

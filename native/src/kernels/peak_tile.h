@@ -1,5 +1,5 @@
-// The loop of peak.cpp and peak_bf16.cpp: register tiles over operands that never leave the first-level cache. A tile has enough
-// accumulators to hide the latency of an instruction, whatever its height.
+// The loop of peak.cpp and peak_bf16.cpp: register tiles over operands that never leave the first-level cache. A tile
+// has enough accumulators to hide the latency of an instruction, whatever its height.
 #pragma once
 #include "../kernels_peak.h"
 #include "../vec.h"

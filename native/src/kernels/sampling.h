@@ -23,8 +23,8 @@ struct SamplingKernels {
   /** Mass and number of the j with −∞ < s[j] < limit. */
   Below (*below)(const float* s, const float* w, int padded, float limit);
   /**
-   * Copies the entries with low ≤ s[j] < high, in order, and their ids (j itself where ids is null); returns how many. The
-   * copies are padded like a row; they have room for `padded` entries.
+   * Copies the entries with low ≤ s[j] < high, in order, and their ids (j itself where ids is null); returns how many.
+   * The copies are padded like a row; they have room for `padded` entries.
    */
   int (*select)(const float* s, const float* w, const int* ids, int padded, float low, float high, float* toS,
                 float* toW, int* toIds);

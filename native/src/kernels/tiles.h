@@ -1,5 +1,6 @@
-// The eight tile registers of AMX. A tile has up to 16 rows of up to 64 bytes: 16 sums in fp32, or 16 pairs of bf16. Instructions
-// name a tile by a literal number, so these are macros. With PETREL_EMULATED_TILES the tiles lie in memory (emulated_tiles.h).
+// The eight tile registers of AMX. A tile has up to 16 rows of up to 64 bytes: 16 sums in fp32, or 16 pairs of bf16.
+// Instructions name a tile by a literal number, so these are macros. With PETREL_EMULATED_TILES the tiles lie in memory
+// (emulated_tiles.h).
 #pragma once
 #include <immintrin.h>
 #include <stdint.h>
@@ -27,8 +28,8 @@ struct alignas(64) TileConfig {
 #include "emulated_tiles.h"
 #else
 
-// g++ believes that a load of a tile or of its configuration reads no memory (one of the latter: 8 bytes), and may remove or
-// move the stores before it. The empty statement tells it that all memory is read.
+// g++ believes that a load of a tile or of its configuration reads no memory (one of the latter: 8 bytes), and may
+// remove or move the stores before it. The empty statement tells it that all memory is read.
 #define TILES_READ_MEMORY __asm__ volatile("" ::: "memory")
 
 #define TILE_CONFIGURE(config) \

@@ -9,8 +9,9 @@ namespace petrel {
 namespace {
 
 /**
- * Keys and values of all segments as pages of 16 positions: [kvHead][page] blocks of 16·hd floats per segment. The pages of a
- * segment that continues another begin with the page of its first position, and hold the positions before it in that page again.
+ * Keys and values of all segments as pages of 16 positions: [kvHead][page] blocks of 16·hd floats per segment. The
+ * pages of a segment that continues another begin with the page of its first position, and hold the positions before it
+ * in that page again.
  */
 struct Pages {
   std::vector<int64_t> first;  // per segment, in pages of one head

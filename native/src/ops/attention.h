@@ -1,5 +1,5 @@
-// Causal attention over packed segments, grouped heads, optional window and soft cap. Legend: qk rows are [q | k] rotated, qkv rows
-// are [q | k | v] as projected (only v is read here), out rows are [queryWidth].
+// Causal attention over packed segments, grouped heads, optional window and soft cap. Legend: qk rows are [q | k]
+// rotated, qkv rows are [q | k | v] as projected (only v is read here), out rows are [queryWidth].
 #pragma once
 #include "../batch.h"
 #include "../memory.h"

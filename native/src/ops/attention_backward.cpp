@@ -1,6 +1,7 @@
-// Backward of attention, one key head of one tree of segments at a time (one thread owns it, so sums have one order): first the
-// segment at the root, then those that continue it, whose gradients of shared keys and values add up. Per block of
-// queries: S = QKᵀ and P = exp(S·scale − lse) again, dP = dO·Vᵀ, dS = P∘(dP − rowsum(dO∘O))·scale; dQ = dS·K, dK += dSᵀ·Q, dV += Pᵀ·dO.
+// Backward of attention, one key head of one tree of segments at a time (one thread owns it, so sums have one order):
+// first the segment at the root, then those that continue it, whose gradients of shared keys and values add up. Per
+// block of queries: S = QKᵀ and P = exp(S·scale − lse) again, dP = dO·Vᵀ, dS = P∘(dP − rowsum(dO∘O))·scale; dQ = dS·K,
+// dK += dSᵀ·Q, dV += Pᵀ·dO.
 #include <algorithm>
 #include <cstring>
 
@@ -12,7 +13,10 @@ namespace {
 
 constexpr int64_t kQueries = 48;
 
-/** Scratch of one thread, for sequences up to `longest`. Rows are those of a path: the parent's positions, then the segment's. */
+/**
+ * Scratch of one thread, for sequences up to `longest`. Rows are those of a path: the parent's positions, then the
+ * segment's.
+ */
 struct Scratch {
   float *kRows, *vRows, *kPanels, *vPanels, *dk, *dv, *s, *dp;
   static int64_t padded(int64_t longest) { return (longest + kPanel - 1) / kPanel * kPanel; }
@@ -68,7 +72,9 @@ void queryBlock(const KeyHead& h, int64_t head, int64_t from, int64_t to) {
   product(keys, hd, m, x.s, 1, lds, dOut, kPanel, r.ldo, x.dv + first * hd, hd, true);
 }
 
-/** The segment's keys and values go behind those of its parent; panels are made from the page of its first position on. */
+/**
+ * The segment's keys and values go behind those of its parent; panels are made from the page of its first position on.
+ */
 void loadKeys(const KeyHead& h) {
   const Rows& r = h.rows;
   const Scratch& x = h.x;

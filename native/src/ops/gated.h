@@ -17,8 +17,8 @@ inline void gateForward(const GatedUnit& unit, const float* gateUp, int64_t n, f
 }
 
 /**
- * Turns gateUp into its gradient, in place, given dy[n][width]; writes the forward's y too. Unless `rounded` is null, gateUp is
- * read from there.
+ * Turns gateUp into its gradient, in place, given dy[n][width]; writes the forward's y too. Unless `rounded` is null,
+ * gateUp is read from there.
  */
 inline void gateBackward(const GatedUnit& unit, const uint16_t* rounded, float* gateUp, const float* dy, int64_t n,
                          float* y) {

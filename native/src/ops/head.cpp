@@ -10,7 +10,10 @@
 namespace petrel {
 namespace {
 
-/** Positions per chunk: at most 64 MiB of logits; decided by the vocabulary alone, since the sums over tokens depend on it. */
+/**
+ * Positions per chunk: at most 64 MiB of logits; decided by the vocabulary alone, since the sums over tokens depend on
+ * it.
+ */
 int64_t chunkRows(int64_t vocab) { return std::clamp<int64_t>((int64_t(16) << 20) / vocab / 64 * 64, 64, 512); }
 
 /** f(first, count, logits[count][vocab]) for every chunk. */

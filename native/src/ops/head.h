@@ -1,17 +1,18 @@
-// The output heads. `tokens`: log-probs and entropies of chosen tokens under softmax(logits·scale), and back; logits exist only
-// for one chunk of positions at a time, unless whole rows of them are wanted. `rows`: the product as it is (values, scores).
+// The output heads. `tokens`: log-probs and entropies of chosen tokens under softmax(logits·scale), and back; logits
+// exist only for one chunk of positions at a time, unless whole rows of them are wanted. `rows`: the product as it is
+// (values, scores).
 #pragma once
 #include "../memory.h"
 #include "../model.h"
 
 namespace petrel {
 
-/** Per scored position: what the backward pass needs of its softmax. */
+/** What the backward pass needs of a scored position's softmax. */
 struct Scored {
   float max, logSum, entropy;
 };
 
-/** Where a forward pass writes what was asked for; null: not wanted. P scored positions. */
+/** The arrays into which a forward pass writes what was asked for; null: not wanted. P scored positions. */
 struct Outputs {
   float* logProbs = nullptr;      // [P]
   float* entropy = nullptr;       // [P]
