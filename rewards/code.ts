@@ -1,13 +1,13 @@
 /**
- * Programs by test cases (verl: `reward_score/prime_code`, from APPS). The program is the text after the last "```python",
- * up to the next "```"; without a block, the whole response.
+ * Programs by test cases (verl: `reward_score/prime_code`, from APPS). The program is the text after the last
+ * "```python", up to the next "```"; without a block, the whole response.
  *
  *   1. All tests together, 5 s for each and 6 s for all. If every one passes, the score is 1.
  *   2. Otherwise the first 10 tests, each alone, 10 s each: the score is the share that passed.
  *
- * As in verl, the second stage takes every program as one that reads stdin, so a function scores 1 or 0. Other than verl,
- * programs run in a sandbox (docs/untrusted-code.md), in a process per test, with the real stdin and stdout; and both
- * stages together end before `reward.timeout`, so that a slow program is a wrong one and not a failed sample.
+ * As in verl, the second stage takes every program as one that reads stdin, so a function scores 1 or 0. Other than
+ * verl, programs run in a sandbox (docs/untrusted-code.md), in a process per test, with the real stdin and stdout; and
+ * both stages together end before `reward.timeout`, so that a slow program is a wrong one and not a failed sample.
  *
  * Columns: `acc`, whether every test is known to pass; `reason`, if not, why.
  */
@@ -57,7 +57,7 @@ class Judge {
   readonly #program: string;
   readonly #tests: CodeTests;
   readonly #settings: CodeSettings;
-  /** When the scorer must have an answer: some time before its process would be ended. */
+  /** Time at which the scorer must have an answer: some time before its process would be ended. */
   readonly #deadline: number;
 
   constructor(program: string, tests: CodeTests, settings: CodeSettings, timeoutMs: number) {

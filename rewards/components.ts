@@ -11,7 +11,10 @@ export function withComponents(outcomes: readonly ScoreOutcome[], names: readonl
   });
 }
 
-/** Does the result have a number of this name? A score without columns is its own column `acc`, as in core/rl/reward-managers. */
+/**
+ * Does the result have a number of this name? A score without columns is its own column `acc`, as in
+ * core/rl/reward-managers.
+ */
 export function hasNumber({ columns }: Scored, name: string): boolean {
   if (name === 'score' || (name === 'acc' && Object.keys(columns).length === 0)) return true;
   const value = Object.hasOwn(columns, name) ? columns[name] : undefined;

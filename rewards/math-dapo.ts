@@ -2,12 +2,12 @@
  * DAPO's mathematics (verl: `reward_score/math_dapo.py`; Yu et al. 2025, arXiv 2503.14476; also AIME): +1 for a right
  * answer, −1 for a wrong one.
  *
- * Only the last 300 code points count. The answer is the line after the last `Answer:` in them, without regard to case; it
- * and the ground truth are normalised as in Minerva (Lewkowycz et al. 2022, arXiv 2206.14858) and compared as texts.
+ * Only the last 300 code points count. The answer is the line after the last `Answer:` in them, without regard to case;
+ * it and the ground truth are normalised as in Minerva (Lewkowycz et al. 2022, arXiv 2206.14858) and compared as texts.
  * Without such a line, the last `\boxed{…}` in the last 100 code points is compared with the ground truth as it stands.
  *
- * Odd, and kept: `a ` and `an ` are removed inside words ("banana 3" becomes "banan3"), units are removed as parts of words
- * ("squared" becomes "d"), all before the last "=" is dropped, and a point at the end stays. `Anſwer:` counts.
+ * Odd, and kept: `a ` and `an ` are removed inside words ("banana 3" becomes "banan3"), units are removed as parts of
+ * words ("squared" becomes "d"), all before the last "=" is dropped, and a point at the end stays. `Anſwer:` counts.
  */
 import { InvalidInputError } from '../core/errors.ts';
 import { groundTruthText } from './ground-truth.ts';
@@ -22,8 +22,8 @@ const NO_ANSWER = '[INVALID]';
 const answerLine = new RegExp(`Answer[${SPACE}]*:[${SPACE}]*([^\\n]+)`, 'giu');
 
 /**
- * Settings: `strict_box_verify` (false): only the box counts; `pause_tokens_index`: four positions of the tail, of which
- * the last one says where the box is looked for. Also returns `acc` and `pred`, the answer that was found.
+ * Settings: `strict_box_verify` (false): only the box counts; `pause_tokens_index`: four positions of the tail, of
+ * which the last one says where the box is looked for. Also returns `acc` and `pred`, the answer that was found.
  */
 export const mathDapo: Scorer = (input, settings) => {
   const truth = groundTruthText('math_dapo', input);
@@ -48,7 +48,7 @@ function verify(tail: string, truth: string, settings: ScorerSettings): Verdict 
   return { acc: pred === normalizeFinalAnswer(truth), pred };
 }
 
-/** Where the box is looked for: Python's `text[start:]`, with a negative start counted from the end. */
+/** The text in which the box is looked for: Python's `text[start:]`, with a negative start counted from the end. */
 function boxTail(tail: string, pauses: unknown): string {
   if (pauses === undefined) return lastCodePoints(tail, BOX_TAIL);
   const last: unknown = Array.isArray(pauses) && pauses.length === 4 ? pauses[3] : undefined;

@@ -7,7 +7,8 @@
  * - `\fbox{…}` is found when there is no `\boxed`, but scores 0.
  * - `\left`, `\right`, `tfrac` and `dfrac` are replaced inside words too: `\leftover` becomes `over`.
  * - Only `0.5` becomes `\frac{1}{2}`, so 0.50 is another answer.
- * - Where the normalisation of either text fails (`\sqrt` or `\frac` at the end, two `\text{ `), the raw texts are compared.
+ * - Where the normalisation of either text fails (`\sqrt` or `\frac` at the end, two `\text{ `), the raw texts are
+ *   compared.
  */
 import { at } from '../core/at.ts';
 import { groundTruthText } from './ground-truth.ts';
@@ -17,7 +18,7 @@ const BOXED = String.raw`\boxed{`;
 /** The form without braces. */
 const BOXED_SPACE = '\\boxed ';
 
-/** Also returns `acc`: is the answer right? */
+/** Returns a score and `acc`, which says whether the answer is right. */
 export const mathReward: Scorer = (input) => {
   const truth = groundTruthText('math_reward', input);
   const answer = boxedAnswer(input.solutionStr);
@@ -25,7 +26,10 @@ export const mathReward: Scorer = (input) => {
   return { score: Number(acc), acc };
 };
 
-/** What stands in the last box; undefined when there is none that counts. verl prepares ground truths of MATH with it, too. */
+/**
+ * What stands in the last box; undefined when there is none that counts. verl prepares ground truths of MATH with it,
+ * too.
+ */
 export function boxedAnswer(text: string): string | undefined {
   const box = lastBox(text);
   return box === undefined ? undefined : contentOf(box);

@@ -1,6 +1,6 @@
 /**
- * JSON as Python's `json.loads` reads it, and Python's equality of the results. It differs from `JSON.parse`: integers are
- * exact, NaN and Infinity are numbers, and 3 = 3.0 and 1 = true.
+ * JSON as Python's `json.loads` reads it, and Python's equality of the results. It differs from `JSON.parse`: integers
+ * are exact, NaN and Infinity are numbers, and 3 = 3.0 and 1 = true.
  */
 
 /** Integers are bigint, other numbers are number, objects are Map. */

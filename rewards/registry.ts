@@ -1,6 +1,6 @@
 /**
- * Built-in scorers: one file and one line each. A row's `data_source` decides (routing.ts, or a scorer's own name), unless
- * `reward.scorer` names one.
+ * Built-in scorers: one file and one line each. A row's `data_source` decides (routing.ts, or a scorer's own name),
+ * unless `reward.scorer` names one.
  */
 import { ENDPOINT_SCORERS } from '../core/endpoint.ts';
 import { InvalidInputError } from '../core/errors.ts';
@@ -22,7 +22,9 @@ import type { CallLimits, Scorer, ScorerInput, ScorerSettings } from './types.ts
 export type BuiltinScorer = FunctionScorer | PythonScorer | EndpointScorer;
 
 interface Declared {
-  /** Do equal arguments give equal scores, however fast the machine is? Deterministic runs refuse scorers without it. */
+  /**
+   * Do equal arguments give equal scores, however fast the machine is? Deterministic runs refuse scorers without it.
+   */
   readonly deterministic: boolean;
   /** @throws Error for a ground truth that it cannot use: such a row is refused before anything is sampled. */
   readonly checkTruth: (groundTruth: unknown) => unknown;
@@ -68,7 +70,10 @@ const pure = (score: Scorer, truth: Truth): FunctionScorer => ({
   checkTruth: checking(truth),
 });
 
-/** Its comparisons have time limits (rewards/python/limits.py): one that takes too long is a wrong answer. */
+/**
+ * A scorer in Python; its comparisons have time limits (rewards/python/limits.py), and one that takes too long is a
+ * wrong answer.
+ */
 const inPython = (name: string, module: string): PythonScorer => ({
   type: 'python',
   module,
@@ -76,7 +81,7 @@ const inPython = (name: string, module: string): PythonScorer => ({
   checkTruth: checking(asText(name)),
 });
 
-/** Its programs have time limits. */
+/** A scorer that runs programs, which have time limits. */
 const ofPrograms: FunctionScorer = {
   type: 'function',
   score: code,
@@ -101,7 +106,7 @@ const SCORERS: Readonly<Record<string, BuiltinScorer>> = {
   none: pure(none, () => undefined),
 };
 
-/** Those that rows can choose by their data source. */
+/** Names of the scorers that rows can choose by their data source. */
 export const SCORER_NAMES: readonly string[] = Object.keys(SCORERS);
 
 export const isKnownScorer = (name: string): boolean => SCORER_NAMES.includes(name) || ENDPOINT_SCORERS.includes(name);

@@ -14,7 +14,7 @@ export function toScored(value: unknown): Scored {
   return { score: toNumber(value), columns: {} };
 }
 
-/** As `toScored`, of a list with one value for each of `samples` responses. */
+/** Does what `toScored` does, for a list with one value for each of `samples` responses. */
 export function toScoredList(value: unknown, samples: number): Scored[] {
   if (!Array.isArray(value)) throw new Error(`a scorer of lists must give a list, got ${describe(value)}`);
   if (value.length !== samples)

@@ -1,17 +1,17 @@
 /**
- * Tool calls of ToolRL and GDPO (verl: `reward_score/rlla.py`; Qian et al. 2025, arXiv 2504.13958; Liu et al. 2026, arXiv
- * 2601.05242). The score is the sum of two components, which are returned as columns:
+ * Tool calls of ToolRL and GDPO (verl: `reward_score/rlla.py`; Qian et al. 2025, arXiv 2504.13958; Liu et al. 2026,
+ * arXiv 2601.05242). The score is the sum of two components, which are returned as columns:
  *
  *   format_reward     1 when the response has the blocks of the ground truth in their form and order, each once; else 0
  *   accuracy_reward   −3 … 3: how well the called tools agree with those of the ground truth; 0 when it calls none
  *
  *   accuracy = 6 · (similarity of names + Σ over wanted calls of the best unused call) / (1 + Σ (1 + parameters)) − 3
  *
- * The best call of the same name has the largest sum of the similarity of parameter names and the number of equal values.
- * Similarity is |intersection| / |union| of multisets.
+ * The best call of the same name has the largest sum of the similarity of parameter names and the number of equal
+ * values. Similarity is |intersection| / |union| of multisets.
  *
- * Odd, and kept: equal lists of calls score 3 at once, in any other case the largest value is reached only with the sum;
- * anything that cannot be read in the response, or is no call, scores −3; 3 = 3.0 and 1 = true, as in Python.
+ * Odd, and kept: equal lists of calls score 3 at once, in any other case the largest value is reached only with the
+ * sum; anything that cannot be read in the response, or is no call, scores −3; 3 = 3.0 and 1 = true, as in Python.
  */
 import { at } from '../core/at.ts';
 import { InvalidInputError } from '../core/errors.ts';
@@ -30,8 +30,8 @@ const TEMPLATES = [
 ] as const;
 
 /**
- * Ground truth: the whole wanted response. `experiment_name`, from the settings or from `extra_info`, contains "llama" or
- * "qwen".
+ * Ground truth: the whole wanted response. `experiment_name`, from the settings or from `extra_info`, contains "llama"
+ * or "qwen".
  */
 export const rlla: Scorer = (input, settings) => {
   const truth = groundTruthText('rlla', input);

@@ -1,6 +1,7 @@
 /**
- * What a user's scorer needs besides its module: other files of its folder, packages of JavaScript below `node_modules`,
- * and a list of Python packages. All of it is one blob of the run, which a worker unpacks beside the module.
+ * What a user's scorer needs besides its module: other files of its folder, packages of JavaScript below
+ * `node_modules`, and a list of Python packages. All of it is one blob of the run, which a worker unpacks beside the
+ * module.
  */
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, rename, writeFile } from 'node:fs/promises';
@@ -8,7 +9,7 @@ import { dirname, join } from 'node:path';
 import { InvalidInputError } from '../core/errors.ts';
 
 export interface ScorerFiles {
-  /** By path from the module's folder, with `/`. */
+  /** Files by path from the module's folder, with `/`. */
   readonly files: ReadonlyMap<string, Uint8Array>;
   /** The text of `reward.custom_reward_function.requirements`. */
   readonly requirements?: string | undefined;

@@ -1,6 +1,7 @@
 /**
  * Exact match of Search-R1 (verl: `reward_score/search_r1_like_qa_em.py`; Jin et al. 2025, arXiv 2503.09516): the last
- * `<answer>…</answer>` equals one of the targets, after lower-casing and without punctuation, articles and extra white space.
+ * `<answer>…</answer>` equals one of the targets, after lower-casing and without punctuation, articles and extra white
+ * space.
  *
  * Odd, and kept:
  * - A match begins at the first open tag: `<answer>a<answer>b</answer>` gives `a<answer>b`.
@@ -19,9 +20,9 @@ const punctuation = /[!-/:-@[-`{-~]/gu;
 const articles = /(?<![\p{L}\p{N}_])(?:a|an|the)(?![\p{L}\p{N}_])/gu;
 
 /**
- * Ground truth: `{target}`, a text or a list of texts. Settings: `score` (1: for a right answer), `format_score` (0: for a
- * wrong answer between tags), `substring` (false): a target may be a part of the answer (verl: `compute_score_subem`).
- * Also returns `acc` and `pred`.
+ * Ground truth: `{target}`, a text or a list of texts. Settings: `score` (1: for a right answer), `format_score` (0:
+ * for a wrong answer between tags), `substring` (false): a target may be a part of the answer (verl:
+ * `compute_score_subem`). Also returns `acc` and `pred`.
  */
 export const searchR1LikeQaEm: Scorer = (input, settings) => {
   const targets = targetsOf(input).map(normalizeQaAnswer);

@@ -43,7 +43,9 @@ export type ListScorer = (
   settings: ScorerSettings,
 ) => readonly ScorerReturn[] | Promise<readonly ScorerReturn[]>;
 
-/** A scorer. Throws when it cannot score. Built-in ones get the limits; one that may take long ends by itself in time. */
+/**
+ * A scorer. Throws when it cannot score. Built-in ones get the limits; one that may take long ends by itself in time.
+ */
 export type Scorer = (
   input: ScorerInput,
   settings: ScorerSettings,

@@ -1,10 +1,11 @@
 /**
- * Programs by test cases, run by a Sandbox Fusion service (verl: `reward_score/sandbox_fusion`). The first 10 tests, one
- * request each: {code, stdin, language, compile_timeout, run_timeout, memory_limit_MB}. A test passes when the program ends
- * well and its stdout equals the expected one, without line breaks at the end. Score: the share that passed.
+ * Programs by test cases, run by a Sandbox Fusion service (verl: `reward_score/sandbox_fusion`). The first 10 tests,
+ * one request each: {code, stdin, language, compile_timeout, run_timeout, memory_limit_MB}. A test passes when the
+ * program ends well and its stdout equals the expected one, without line breaks at the end. Score: the share that
+ * passed.
  *
- * Only a 504 is tried again: 3 tries, after 1 and 2 s. In verl any other trouble with the service counts as a wrong answer;
- * here it fails the sample, because it says nothing about the program.
+ * Only a 504 is tried again: 3 tries, after 1 and 2 s. In verl any other trouble with the service counts as a wrong
+ * answer; here it fails the sample, because it says nothing about the program.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ScorerReturn } from '../types.ts';
@@ -14,7 +15,7 @@ import type { CodeTests } from './tests-of.ts';
 
 const mostTests = 10;
 const tries = 3;
-/** Of compiling, and of running. */
+/** Time limit of compiling, and of running. */
 const timeoutSeconds = 10;
 const requestTimeoutMs = (2 * timeoutSeconds + 10) * 1_000;
 
@@ -42,7 +43,7 @@ export async function scoreByFusion(
   };
 }
 
-/** As verl reads it here: a block of any language counts where there is none of Python. */
+/** The program as verl finds it here: a block of any language counts when there is none of Python. */
 export function fusionProgramIn(response: string): string {
   const python = response.split('```python');
   if (python.length > 1) return (python.at(-1) ?? '').split('```')[0] ?? '';

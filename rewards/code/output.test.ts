@@ -42,7 +42,8 @@ describe('what a program printed', () => {
     fc.assert(
       fc.property(fc.array(fc.double({ noNaN: true, min: -1e300, max: 1e300 }), { minLength: 1 }), (numbers) => {
         const near = numbers.map((one) => one * (1 + 1e-7));
-        // Whole numbers must be equal: those from 2 ** 52 to 1e21 are printed with all digits, and are multiplied to whole ones.
+        // Whole numbers must be equal: those from 2 ** 52 to 1e21 are printed with all digits, and are multiplied to
+        // whole ones.
         return isExpectedOutput(numbers.join('\n'), near.join('\n')) || [...numbers, ...near].every(isWhole);
       }),
     );

@@ -1,5 +1,6 @@
 /**
- * Is what a program printed the expected output? (verl: `prime_code/testing_util.py`, from APPS.) One of these suffices:
+ * Is what a program printed the expected output? (verl: `prime_code/testing_util.py`, from APPS.) One of these
+ * suffices:
  *
  *   the text is equal, without white space around it, or around each of its lines
  *   the lines are equal, without empty lines of both and without white space around the expected ones

@@ -1,4 +1,6 @@
-/** Modules whose names programs of these data sets use without importing them; runner.py has the same list (verl, APPS). */
+/**
+ * Modules whose names programs of these data sets use without importing them; runner.py has the same list (verl, APPS).
+ */
 const starred = [
   ...['string', 're', 'datetime', 'collections', 'heapq', 'bisect', 'copy', 'math', 'random', 'statistics'],
   ...['itertools', 'functools', 'operator', 'io', 'sys', 'json', 'builtins', 'typing'],

@@ -1,4 +1,7 @@
-/** Runs a program of a model on test cases, in one sandbox. runner.py, which is inside, has the inputs but not the answers. */
+/**
+ * Runs a program of a model on test cases, in one sandbox. runner.py, which is inside, has the inputs but not the
+ * answers.
+ */
 import { UnfitError } from '../../core/errors.ts';
 import { LineSplitter } from '../host/lines.ts';
 import { packageFile } from '../package-file.ts';
@@ -36,7 +39,7 @@ export interface ProgramLimits {
   readonly diskMb: number;
 }
 
-/** Where programs run. */
+/** The place where programs run. */
 export interface ProgramPlace {
   readonly walls: Walls;
   readonly python: PythonFiles;
@@ -70,7 +73,7 @@ export function tryPython({ walls, python }: Pick<ProgramPlace, 'walls' | 'pytho
   });
 }
 
-/** In JSON a byte can become six characters. */
+/** Bytes that one byte can become in JSON: six characters. */
 const jsonBytes = 6;
 const moreBytes = 64 * 1024;
 const runnerInside = '/petrel/runner.py';
@@ -98,9 +101,9 @@ export interface Unfinished {
 }
 
 /**
- * Calls `judge` with each test in order, until it returns 'stop'. Returns why the tests after the last judged one were not
- * run; undefined when all were run, or `judge` stopped. Throws Error when the sandbox could not be built, or was ended from
- * outside.
+ * Calls `judge` with each test in order, until it returns 'stop'. Returns why the tests after the last judged one were
+ * not run; undefined when all were run, or `judge` stopped. Throws Error when the sandbox could not be built, or was
+ * ended from outside.
  */
 export async function runTests(
   { walls, python, runner }: ProgramPlace,

@@ -15,7 +15,10 @@ export interface CodeSettings {
   readonly outputBytes: number;
   /** 64 MiB in /tmp, in /dev/shm, and in one file. */
   readonly diskMb: number;
-  /** Functions are called again in the second stage. In verl the second stage takes every program as one that reads stdin. */
+  /**
+   * Functions are called again in the second stage. In verl the second stage takes every program as one that reads
+   * stdin.
+   */
   readonly partialCalls: boolean;
   /** A Sandbox Fusion service that runs the programs instead. */
   readonly fusion: FusionSettings | undefined;
@@ -28,7 +31,7 @@ export interface FusionSettings {
   readonly memoryMb: number;
 }
 
-/** When nothing is said: the defaults of reward.timeout and reward.memory_limit_mb. */
+/** The usual limits: the defaults of reward.timeout and reward.memory_limit_mb. */
 export const usualLimits: CallLimits = { timeoutMs: 10_000, memoryMb: 1024 };
 
 /** Throws InvalidInputError for a value of the wrong type, and for more memory than the scorer's process may have. */

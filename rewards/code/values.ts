@@ -1,6 +1,6 @@
 /**
- * Results of Python functions, and whether they are the expected ones. runner.py keeps what JSON alone would lose: whole
- * numbers of any size, tuples, and keys that are no text.
+ * Results of Python functions, and whether they are the expected ones. runner.py keeps what JSON alone would lose:
+ * whole numbers of any size, tuples, and keys that are no text.
  */
 
 /** A Python value: a list is an array, a whole number a bigint. */
@@ -40,9 +40,10 @@ function floatOf(text: string): number {
 }
 
 /**
- * Is a result the expected value? (verl: `prime_code/testing_util.py`.) It is if it equals the value, or the first element
- * of a list; a tuple around the result counts as a list, and tuples in it only beside the first element. Of an expected
- * dictionary, alone or first in a list, the keys are read as whole numbers where all are, and then it is alone in a list.
+ * Is a result the expected value? (verl: `prime_code/testing_util.py`.) It is if it equals the value, or the first
+ * element of a list; a tuple around the result counts as a list, and tuples in it only beside the first element. Of an
+ * expected dictionary, alone or first in a list, the keys are read as whole numbers where all are, and then it is alone
+ * in a list.
  */
 export function isExpectedResult(result: PythonValue, given: PythonValue): boolean {
   const expected = withNumberKeys(given);
@@ -113,7 +114,7 @@ function keyText(key: PythonValue): string {
   return `number ${typeof number === 'number' && Number.isInteger(number) ? BigInt(number) : number}`;
 }
 
-/** As Python would print it. */
+/** The value as Python would print it. */
 export function showValue(value: PythonValue): string {
   if (value === null) return 'None';
   if (typeof value === 'boolean') return value ? 'True' : 'False';

@@ -15,7 +15,7 @@ export interface SeenRequest {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: SeenBody;
-  /** Of performance.now. */
+  /** Time by performance.now. */
   readonly at: number;
 }
 
@@ -63,7 +63,7 @@ export class ChatServer {
     this.#server = createServer((request, response) => void this.#serve(request, response));
   }
 
-  /** Again on the same port, after `close`. */
+  /** Listens again on the same port, after `close`. */
   async listen(port = this.#port): Promise<void> {
     this.#server.listen(port, '127.0.0.1');
     await once(this.#server, 'listening');

@@ -1,6 +1,6 @@
 /**
- * Requests to the endpoint of a run: each waits for a permit, and is sent again after a fault that may pass. A fault that
- * a person must fix is a PauseError, so that no sample gets a score because of it.
+ * Requests to the endpoint of a run: each waits for a permit, and is sent again after a fault that may pass. A fault
+ * that a person must fix is a PauseError, so that no sample gets a score because of it.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { shownUrl, type EndpointSettings } from '../../core/endpoint.ts';
@@ -63,8 +63,8 @@ export class EndpointClient {
 
   /**
    * The answer, with a status below 300 or one that `passes`.
-   * @throws PauseError `EndpointDown` after the last retry, `EndpointRefused` for what a retry cannot change; the signal's
-   * reason; RetryableError `NoPermits`.
+   * @throws PauseError `EndpointDown` after the last retry, `EndpointRefused` for what a retry cannot change; the
+   *   signal's reason; RetryableError `NoPermits`.
    */
   async ask(request: EndpointRequest, signal: AbortSignal): Promise<HttpAnswer> {
     const { retries } = this.settings;
@@ -92,7 +92,7 @@ export class EndpointClient {
     return this.#redact(text);
   }
 
-  /** As errors show it: not all of a long one. */
+  /** The text as errors show it: not all of a long one. */
   shown(text: string): string {
     const clean = this.clean(text).trim();
     return clean.length <= shownText ? clean : `${clean.slice(0, shownText)}…`;
@@ -130,7 +130,7 @@ export class EndpointClient {
     }
   }
 
-  /** For a client error that somebody must look at. */
+  /** The error for a client error that somebody must look at. */
   refused(url: string, { status, headers, text }: HttpAnswer): PauseError {
     const to = headers.location === undefined ? '' : ` to ${shownUrl(headers.location)}`;
     return new PauseError(
@@ -148,7 +148,7 @@ export class EndpointClient {
     );
   }
 
-  /** For an answer that no service of this kind gives. */
+  /** The error for an answer that no service of this kind gives. */
   nonsense(url: string, what: string, text: string): PauseError {
     return new PauseError('EndpointNonsense', `${shownUrl(url)} answered ${what}: ${this.shown(text)}`, {
       hint: `check that reward.endpoint.url is the address of such a service, then ${this.#ports.resume} reward.endpoint.url=${shownUrl(this.settings.url ?? '')}`,

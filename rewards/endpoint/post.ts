@@ -1,4 +1,6 @@
-/** One HTTP request with a time limit. node:http, because fetch gives up by itself after five minutes without an answer. */
+/**
+ * One HTTP request with a time limit. node:http, because fetch gives up by itself after five minutes without an answer.
+ */
 import { Agent as HttpAgent, request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
@@ -22,7 +24,10 @@ const longestAnswer = 8 * 1024 * 1024;
 
 const agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true }) };
 
-/** @throws the signal's reason; Error with what happened to the connection, such as `connect ECONNREFUSED 127.0.0.1:8000`. */
+/**
+ * @throws the signal's reason; Error with what happened to the connection, such as `connect ECONNREFUSED
+ * 127.0.0.1:8000`.
+ */
 export async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
   signal.throwIfAborted();
   const tooLong = new AbortController();

@@ -13,8 +13,8 @@ const firstAnswerMs = 120_000;
 const shownModels = 8;
 
 /**
- * What it found, as a text. @throws InvalidInputError when nothing answers, the key is refused or the model is not served;
- * UnfitError `MissingSecret`.
+ * What it found, as a text. @throws InvalidInputError when nothing answers, the key is refused or the model is not
+ * served; UnfitError `MissingSecret`.
  */
 export async function probeEndpoint(endpoint: EndpointSettings, env: NodeJS.ProcessEnv): Promise<string> {
   const url = endpoint.url ?? '';

@@ -1,7 +1,7 @@
 /**
- * The address at which a user's scorer asks the endpoint: a server on the loopback interface of the reward worker. It adds
- * the key and the model, keeps the limits of the run and sends again what failed. Every scorer process has its own secret
- * path, so that petrel knows which one waits, and no other program of the machine can use the key.
+ * The address at which a user's scorer asks the endpoint: a server on the loopback interface of the reward worker. It
+ * adds the key and the model, keeps the limits of the run and sends again what failed. Every scorer process has its own
+ * secret path, so that petrel knows which one waits, and no other program of the machine can use the key.
  */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';

@@ -62,7 +62,7 @@ function byPattern(answer: string, pattern: string): { readonly text: string; re
   return { text: found, value: numberOf(found) };
 }
 
-/** In a context with a time limit: the pattern is the recipe's, and the text a model's. */
+/** The last match, found in a context with a time limit: the pattern is the recipe's, and the text a model's. */
 function lastMatch(answer: string, pattern: string): string | undefined {
   const source = `let last; for (const match of answer.matchAll(new RegExp(pattern, 'g'))) last = match; last && (last[1] ?? last[0])`;
   try {

@@ -1,4 +1,4 @@
-/** When a request is sent again, and what to change when that cannot help. */
+/** Decides when a request is sent again, and what to change when that cannot help. */
 import type { EndpointSettings } from '../../core/endpoint.ts';
 
 const longestWaitMs = 30_000;

@@ -49,7 +49,7 @@ async function load(request: Load): Promise<Scorer | undefined> {
   }
 }
 
-/** Without a name, each row's data source decides. */
+/** Loads a built-in scorer; without a name, each row's data source decides. */
 function builtin({ builtin: name, settings, limits }: BuiltinLoad): Scorer {
   if (name === null) return (input) => scorerByName(scorerNameFor(input.dataSource))(input, settings, limits);
   const { score, prepare } = functionScorer(name);

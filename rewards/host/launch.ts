@@ -38,7 +38,7 @@ interface SpecDetail {
   readonly settings?: ScorerSettings | undefined;
   /** Environment variables that the recipe names, with their values, for the scorer only. */
   readonly secrets?: Readonly<Record<string, string>> | undefined;
-  /** Where its processes ask the endpoint of the run. */
+  /** The desks at which its processes ask the endpoint of the run. */
   readonly desks?: Desks | undefined;
 }
 
@@ -59,8 +59,8 @@ const TYPESCRIPT = ['.ts', '.mts'];
 const JAVASCRIPT = ['.js', '.mjs', '.cjs'];
 
 /**
- * @throws InvalidInputError when the scorer is unknown, or its module is missing or in another language; UnfitError when
- * this machine lacks the Python packages or the sandbox that the scorer needs.
+ * @throws InvalidInputError when the scorer is unknown, or its module is missing or in another language; UnfitError
+ *   when this machine lacks the Python packages or the sandbox that the scorer needs.
  */
 export function launchOf(spec: ScorerSpec, limits: CallLimits): Launch {
   const shownAs = spec.type === 'module' ? (spec.shownAs ?? resolve(spec.path)) : undefined;
@@ -112,7 +112,10 @@ function python(load: Request, env: Readonly<Record<string, string>>): Program {
   return { command: pythonCommand(), args: ['-u', packageFile('rewards', 'host', 'child.py')], load, env };
 }
 
-/** In dist the child is compiled. When this file runs from source, as in tests, the child is TypeScript. */
+/**
+ * The program of a child in Node; in dist the child is compiled. When this file runs from source, as in tests, the
+ * child is TypeScript.
+ */
 function node(typescript: boolean, memoryMb: number, load: Request): Program {
   const own = import.meta.url;
   const child = fileURLToPath(new URL(own.endsWith('.ts') ? './child.ts' : './child.js', own));

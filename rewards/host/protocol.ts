@@ -31,8 +31,8 @@ export type ScoreCall =
   | { readonly type: 'scoreAll'; readonly inputs: readonly ScorerInput[] };
 
 /**
- * From the scorer process: `ready` or `unloadable` once, then for each call, in order, `failed` or a `result`; for a list
- * `results`, one per sample.
+ * A reply of the scorer process: `ready` or `unloadable` once, then for each call, in order, `failed` or a `result`;
+ * for a list `results`, one per sample.
  */
 export type Reply =
   | { readonly type: 'ready' }

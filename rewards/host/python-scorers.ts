@@ -19,7 +19,8 @@ export interface PythonProgram {
 export function pythonProgram(module: string): PythonProgram {
   return {
     module: packageFile('rewards', 'python', module),
-    // The order of sets must not depend on the process: SymPy's results may. Warnings would be about the text of responses.
+    // The order of sets must not depend on the process: SymPy's results may. Warnings would be about the text of
+    // responses.
     env: { PYTHONPATH: packagesFolder(), PYTHONNOUSERSITE: '1', PYTHONHASHSEED: '0', PYTHONWARNINGS: 'ignore' },
   };
 }

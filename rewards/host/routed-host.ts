@@ -1,7 +1,7 @@
 /**
  * The built-in scorers when each row's data source decides. Scorers that are functions share the processes of one host;
- * each scorer in Python has a host of its own. A scorer is prepared, and such a host is started, when the first of its rows
- * comes.
+ * each scorer in Python has a host of its own. A scorer is prepared, and such a host is started, when the first of its
+ * rows comes.
  */
 import { at } from '../../core/at.ts';
 import { isPythonScorer, scorerNameFor } from '../registry.ts';
@@ -19,8 +19,8 @@ export class RoutedHost implements ScorerHost {
   readonly #hosts = new Map<HostName, ScorerHost>();
 
   /**
-   * `start`: a host for one scorer in Python, or for all functions. `prepare`: throws UnfitError when a scorer cannot work
-   * on this machine.
+   * `start`: a host for one scorer in Python, or for all functions. `prepare`: throws UnfitError when a scorer cannot
+   * work on this machine.
    */
   constructor(start: (name: HostName) => ScorerHost, prepare: (name: string) => void) {
     this.#start = start;

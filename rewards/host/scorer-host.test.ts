@@ -10,7 +10,7 @@ import {
 } from './scorer-host.ts';
 
 const LIMITS: ScorerLimits = { timeoutMs: 20_000, memoryMb: 96, concurrency: 1 };
-/** For calls that hang. The other calls of these tests must finish in this time too, on a busy machine. */
+/** Limits for calls that hang. The other calls of these tests must finish in this time too, on a busy machine. */
 const SHORT: ScorerLimits = { ...LIMITS, timeoutMs: 1_000 };
 const TS: ScorerSpec = { type: 'module', path: fixture('trouble.ts'), exportName: 'compute_score' };
 const PY: ScorerSpec = { type: 'module', path: fixture('trouble.py'), exportName: 'compute_score' };

@@ -18,8 +18,8 @@ export type { ScorerSpec } from './launch.ts';
 export type { ScoreFailure, ScoreOptions, ScoreOutcome, ScorerHost, ScorerLimits } from './host-types.ts';
 
 /**
- * @throws InvalidInputError when there is no such scorer or module; UnfitError when this machine lacks what the scorer needs:
- * the packages of a built-in scorer in Python, or a sandbox.
+ * @throws InvalidInputError when there is no such scorer or module; UnfitError when this machine lacks what the scorer
+ *   needs: the packages of a built-in scorer in Python, or a sandbox.
  */
 export function createScorerHost(spec: ScorerSpec, limits: ScorerLimits): ScorerHost {
   const pool = (one: ScorerSpec) =>
@@ -43,7 +43,7 @@ function callsOf(spec: ScorerSpec): Calls {
 
 interface Job {
   readonly call: ScoreCall;
-  /** Of its first sample. */
+  /** Index of its first sample. */
   readonly index: number;
   readonly options: ScoreOptions;
   /** One outcome per sample of the call. */

@@ -9,11 +9,12 @@ import { findPython, pythonCommand } from '../sandbox/python.ts';
 import { pathExists } from './path-exists.ts';
 
 const limitMs = 10 * 60 * 1000;
-/** Of pip's words, in characters. */
+/** The most characters of pip's words. */
 const mostSaid = 800;
 
 /**
- * The folder, below `cache`. Its name contains the list and the interpreter, because wheels may be built for one version.
+ * The folder, below `cache`. Its name contains the list and the interpreter, because wheels may be built for one
+ * version.
  * @throws UnfitError `NoScorerPackages` when pip cannot fetch them.
  */
 export async function scorerPackages(cache: string, requirements: string): Promise<string> {

@@ -1,4 +1,6 @@
-/** Module hooks: a `.ts` file is its JavaScript with the types removed (by swc, which Temporal's worker brings along). */
+/**
+ * Module hooks: a `.ts` file is its JavaScript with the types removed (by swc, which Temporal's worker brings along).
+ */
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { transform } from '@swc/core';

@@ -3,10 +3,10 @@
  *
  *   3·√2·x² / (y + 1)
  *
- * A product has a rational factor and powers of atoms: variables, constants (π, e, i), roots of primes (√6 = √2·√3, so that
- * each number has one form), and functions of canonical expressions. Roots of different primes are independent over the
- * rational numbers, so two sums are equal when their products are. Quotients are compared by cross multiplication. The root
- * of a sum is an atom of its own.
+ * A product has a rational factor and powers of atoms: variables, constants (π, e, i), roots of primes (√6 = √2·√3, so
+ * that each number has one form), and functions of canonical expressions. Roots of different primes are independent
+ * over the rational numbers, so two sums are equal when their products are. Quotients are compared by cross
+ * multiplication. The root of a sum is an atom of its own.
  *
  * Every operation throws TooLarge beyond the limits below, and RangeError for a division by 0.
  */
@@ -26,7 +26,7 @@ interface Product {
   readonly factor: Fraction;
   readonly powers: Powers;
 }
-/** By their powers, written out. No factor is 0. */
+/** Products by their powers, written out. No factor is 0. */
 type Sum = ReadonlyMap<string, Product>;
 
 export interface Expression {
@@ -210,7 +210,9 @@ function positiveFactors({ top, bottom }: Expression): Product | undefined {
   return [...product.powers].every(isSafe) ? product : undefined;
 }
 
-/** What is left after the primes up to a limit counts as one prime: the square root of a large number is then an atom. */
+/**
+ * What is left after the primes up to a limit counts as one prime: the square root of a large number is then an atom.
+ */
 function primeFactors(value: bigint): Map<bigint, bigint> {
   if (value.toString(2).length > 256) throw new TooLarge();
   const factors = new Map<bigint, bigint>();

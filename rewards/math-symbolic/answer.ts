@@ -8,9 +8,9 @@ import { Unreadable } from './tokens.ts';
 
 export type Answer =
   | { readonly type: 'quantity'; readonly quantity: Quantity }
-  /** In any order: \{1, 2\}, 1 or 2, ±1, and a union of intervals. */
+  /** Items in any order: \{1, 2\}, 1 or 2, ±1, and a union of intervals. */
   | { readonly type: 'set'; readonly items: readonly Answer[] }
-  /** In this order: a point, a vector, an interval. */
+  /** Items in this order: a point, a vector, an interval. */
   | { readonly type: 'sequence'; readonly open: string; readonly close: string; readonly items: readonly Answer[] }
   | { readonly type: 'equation'; readonly left: string; readonly right: string }
   /** Ascending: x > 3 is 3 < x, and 1 < x ≤ 5 has three parts. */

@@ -72,8 +72,8 @@ function areEqualSets(a: readonly Answer[], b: readonly Answer[], rules: Compari
 }
 
 /**
- * The same solutions: one side minus the other is the same up to a factor. Where the ground truth is solved (x = 2), the
- * answer must be too (not 2x = 4, which may be the question).
+ * The same solutions: one side minus the other is the same up to a factor. Where the ground truth is solved (x = 2),
+ * the answer must be too (not 2x = 4, which may be the question).
  */
 function areEqualEquations(a: Of<'equation'>, b: Of<'equation'>, rules: Comparison): boolean {
   if (a.left === b.left && isName(a.left)) return areEqualAnswers(readAnswer(a.right), readAnswer(b.right), rules);
@@ -98,7 +98,10 @@ function areEqualInequalities(a: Of<'inequality'>, b: Of<'inequality'>, rules: C
   return factor !== undefined && factor.n > 0n;
 }
 
-/** A set of one is its element, an inequality of a variable is an interval, and a matrix of one row or column is a vector. */
+/**
+ * A set of one is its element, an inequality of a variable is an interval, and a matrix of one row or column is a
+ * vector.
+ */
 function inOtherForms(a: Answer, b: Answer, rules: Comparison): boolean {
   // An inequality's numbers are taken as results, as the answer or as what is asked of it.
   const [x, y] = [simplerForm(a, b, true), simplerForm(b, a, false)];

@@ -1,4 +1,4 @@
-/** Where a response says its final answer. */
+/** Finds the place where a response says its final answer. */
 import { strip } from '../python-text.ts';
 
 const boxCommand = /\\(?:boxed|fbox)\s*\{/g;

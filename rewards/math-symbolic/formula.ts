@@ -58,7 +58,7 @@ class Reader {
   readonly #tokens: Token[];
   #at = 0;
   #depth = 0;
-  /** Between | and |. */
+  /** True between | and |. */
   #inBars = false;
 
   constructor(tokens: readonly Token[]) {
@@ -208,7 +208,7 @@ class Reader {
     return exponent === undefined ? called : algebra.power(called, exponent);
   }
 
-  /** In parentheses, or the following product without a sign: \sin 2x. */
+  /** Reads the argument of a function: in parentheses, or the following product without a sign: \sin 2x. */
   #functionArgument(): Expression {
     const next = this.#tokens[this.#at];
     if (next?.type === 'mark' && next.text === '(') return this.#primary();
@@ -228,7 +228,7 @@ class Reader {
     return `_${token.type === 'number' ? algebra.canonical(algebra.number(q.fromDecimal(token.text))) : `1*${token.text}^1`}`;
   }
 
-  /** In braces, or a single digit or name: \frac12 is 1/2. */
+  /** Reads an argument in braces, or a single digit or name: \frac12 is 1/2. */
   #argument(): Expression {
     const token = this.#tokens[this.#at];
     if (token?.type !== 'number' || token.text.length === 1) return this.#primary();

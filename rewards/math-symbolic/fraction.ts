@@ -15,7 +15,7 @@ export function fraction(n: bigint, d = 1n): Fraction {
   return { n: n / divisor, d: d / divisor };
 }
 
-/** Of a decimal number such as 1.50: 3/2. */
+/** The fraction of a decimal number such as 1.50: 3/2. */
 export function fromDecimal(text: string): Fraction {
   const [whole = '', part = ''] = text.split('.');
   return fraction(BigInt(whole + part), 10n ** BigInt(part.length));

@@ -1,12 +1,12 @@
 /**
- * petrel's own scorer for mathematics: 1 when the response's final answer equals the ground truth, else 0. docs/scorers.md
- * shows where it differs from math_reward and math_dapo.
+ * petrel's own scorer for mathematics: 1 when the response's final answer equals the ground truth, else 0.
+ * docs/scorers.md shows where it differs from math_reward and math_dapo.
  *
  * - The answer is the content of the last complete box, or the rest of the last line with `Answer:`; extract.ts.
  * - Both texts are read as numbers, expressions, sets, points, intervals, equations, inequalities, matrices or words;
  *   answer.ts.
- * - Expressions are compared exactly, without SymPy and without evaluating anything; algebra.ts. What has no form that can
- *   be read is compared as a text.
+ * - Expressions are compared exactly, without SymPy and without evaluating anything; algebra.ts. What has no form that
+ *   can be read is compared as a text.
  */
 import { InvalidInputError } from '../../core/errors.ts';
 import { badGroundTruth, groundTruthText } from '../ground-truth.ts';
@@ -19,8 +19,8 @@ import { cleanLatex } from './latex.ts';
 import type { Comparison } from './quantity.ts';
 
 /**
- * Settings: `tolerance` (0): relative, for numbers; `calculations` (false): 2^10 is right where the ground truth is 1024.
- * Also returns `acc`, and `pred`: the answer as the response has it.
+ * Settings: `tolerance` (0): relative, for numbers; `calculations` (false): 2^10 is right where the ground truth is
+ * 1024. Also returns `acc`, and `pred`: the answer as the response has it.
  */
 export const mathSymbolic: Scorer = (input, settings) => {
   const truth = groundTruthText('math_symbolic', input);

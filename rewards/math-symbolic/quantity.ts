@@ -7,7 +7,7 @@ import { readFormula } from './formula.ts';
 export interface Quantity {
   readonly value: Expression;
   readonly isPercent: boolean;
-  /** In lower case and singular; empty without one. `base 2` for a number with a base. */
+  /** The unit in lower case and singular; empty without one. `base 2` for a number with a base. */
   readonly unit: string;
   /** Is the number written as its result: 12, −1.5, 3/4, 7 3/4, 3·10^8? 2^10, √49 and 6/4 are calculations. */
   readonly isResult: boolean;
@@ -87,9 +87,9 @@ export interface Comparison {
 }
 
 /**
- * Where the ground truth is a result, the answer must be one too: else a response could repeat the question's calculation.
- * A unit may be missing on one side. A percent sign on one side only may mean the number without it, or a hundredth: 50 %
- * equals 50 and 0.5.
+ * When the ground truth is a result, the answer must be one too, else a response could repeat the question's
+ * calculation. A unit may be missing on one side. A percent sign on one side only may mean the number without it, or a
+ * hundredth: 50 % equals 50 and 0.5.
  */
 export function areEqualQuantities(given: Quantity, truth: Quantity, rules: Comparison): boolean {
   const { tolerance, calculations } = rules;

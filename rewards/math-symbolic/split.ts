@@ -11,8 +11,8 @@ export interface Split {
 }
 
 /**
- * Splits at words outside of all brackets: characters and commands for which `isSeparator` is true. Brackets of different
- * kinds close each other, since [0, 1) is an interval.
+ * Splits at words outside of all brackets: characters and commands for which `isSeparator` is true. Brackets of
+ * different kinds close each other, since [0, 1) is an interval.
  */
 export function splitAt(text: string, isSeparator: (one: string) => boolean): Split {
   const [parts, separators]: [string[], string[]] = [[], []];

@@ -1,6 +1,6 @@
 /**
- * A cgroup (v2) for one sandbox: the kernel keeps its limits of memory and of processes, also for memory that belongs to
- * no process. Used where a folder with both controllers is writable: for root on most systems, and for a user whose
+ * A cgroup (v2) for one sandbox: the kernel keeps its limits of memory and of processes, also for memory that belongs
+ * to no process. Used where a folder with both controllers is writable: for root on most systems, and for a user whose
  * session manager delegates a folder. Elsewhere the guard alone keeps the limits.
  */
 import { accessSync, constants, existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
@@ -38,7 +38,7 @@ function mountOf(mounts: string): string {
   return mounts.split('\n').find((line) => line.includes(' - cgroup2 ')) ?? '';
 }
 
-/** From a folder up to the mount point. */
+/** The folders from `folder` up to the mount point. */
 function foldersUp(folder: string, mount: string): string[] {
   if (!folder.startsWith(mount)) return [mount];
   return folder === mount || folder === `${mount}/` ? [mount] : [folder, ...foldersUp(dirname(folder), mount)];

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { mountArguments, type Bind } from './mounts.ts';
 import type { Walls } from './walls.ts';
 
-/** Where the guard is in a sandbox. */
+/** Path of the guard in a sandbox. */
 export const guardInside = '/petrel/guard';
 
 /** Orders to the guard: the head of native/guard/guard.c. */
@@ -19,7 +19,7 @@ export interface GuardOrders {
 }
 
 export interface SandboxedProgram {
-  /** With paths as seen in the sandbox. */
+  /** The command, with paths as seen in the sandbox. */
   readonly command: readonly string[];
   readonly binds: readonly Bind[];
   readonly diskMb: number;
@@ -27,8 +27,8 @@ export interface SandboxedProgram {
 }
 
 /**
- * The environment is the caller's matter: bubblewrap passes on what it gets. `prefix`: a command that becomes the command
- * after it.
+ * The environment is the caller's matter: bubblewrap passes on what it gets. `prefix`: a command that becomes the
+ * command after it.
  */
 export function sandboxCommand(
   walls: Walls,

@@ -1,6 +1,6 @@
 /**
- * Hostile programs. Each ends in bounded time with its reason, leaves no process, and the next program is unaffected. As
- * root, and as an ordinary user.
+ * Hostile programs. Each ends in bounded time with its reason, leaves no process, and the next program is unaffected.
+ * As root, and as an ordinary user.
  */
 import { createServer, type Server } from 'node:net';
 import { once } from 'node:events';

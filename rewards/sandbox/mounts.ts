@@ -21,8 +21,8 @@ const system = [
 ];
 
 /**
- * Arguments of bubblewrap. Paths that do not exist are left out. `diskMb`: size of /tmp, and of /dev/shm; undefined where
- * bubblewrap cannot limit it.
+ * Arguments of bubblewrap. Paths that do not exist are left out. `diskMb`: size of /tmp, and of /dev/shm; undefined
+ * where bubblewrap cannot limit it.
  */
 export function mountArguments(binds: readonly Bind[], diskMb: number | undefined): string[] {
   const size = diskMb === undefined ? [] : ['--size', String(diskMb * 2 ** 20)];

@@ -5,12 +5,12 @@ import { whyRefused } from './refusal.ts';
 import { findWalls, type Walls } from './walls.ts';
 
 const trialMs = 20_000;
-/** By PATH, on which bubblewrap is found. */
+/** Walls by the PATH on which bubblewrap is found. */
 const opened = new Map<string | undefined, Walls>();
 
 /**
- * The walls, after a sandbox has been built with them once. Where none can be built, nothing that needs a sandbox is run
- * at all. Throws UnfitError `NoSandbox` with what to type.
+ * The walls, after a sandbox has been built with them once. Where none can be built, nothing that needs a sandbox is
+ * run at all. Throws UnfitError `NoSandbox` with what to type.
  */
 export function openWalls(): Walls {
   const path = process.env['PATH'];

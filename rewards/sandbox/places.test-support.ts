@@ -1,4 +1,4 @@
-/** Where tests run untrusted programs: as the user of the tests, and as an ordinary user when that is root. */
+/** Places where tests run untrusted programs: as the user of the tests, and as an ordinary user when that is root. */
 import { chmodSync, copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

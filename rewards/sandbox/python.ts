@@ -9,11 +9,13 @@ export interface PythonFiles {
   readonly program: string;
   /** The interpreter with its standard library and installed packages. */
   readonly binds: readonly Bind[];
-  /** Folders of packages that the environment adds: PYTHONPATH, the user's own packages, projects installed for editing. */
+  /**
+   * Folders of packages that the environment adds: PYTHONPATH, the user's own packages, projects installed for editing.
+   */
   readonly addedPaths: readonly string[];
 }
 
-/** For process descriptors, which the runner waits for. */
+/** The oldest Python that has process descriptors, which the runner waits for. */
 const oldest = [3, 9] as const;
 const probeMs = 30_000;
 

@@ -1,4 +1,4 @@
-/** Where no sandbox can be built, nothing runs, and the refusal says what to type. */
+/** Checks that nothing runs when no sandbox can be built, and that the refusal says what to type. */
 import { describe, expect, it } from 'vitest';
 import { openWalls, tryWalls } from './open-walls.ts';
 import { testPlaces } from './places.test-support.ts';

@@ -128,7 +128,7 @@ class Run {
     if (chunk.length > room) this.#end({ type: 'limit', limit: 'output' });
   }
 
-  /** When bubblewrap ends, the kernel ends process 1 of the sandbox, and with it all others. */
+  /** Ends the sandbox: when bubblewrap ends, the kernel ends process 1 of the sandbox, and with it all others. */
   #end(why: SandboxEnd): void {
     this.#ended ??= why;
     this.#child.kill('SIGKILL');
