@@ -175,7 +175,7 @@ async function compare(folder: string, tokens: readonly number[][], reference: R
   return agrees && isNear ? 0 : 1;
 }
 
-/** Of the differences between two lists of rows. */
+/** Root mean square of the differences between two lists of rows. */
 function rootMeanSquare(got: readonly ArrayLike<number>[], want: readonly ArrayLike<number>[]): number {
   const squares = want.flatMap((row, i) => Array.from(row, (value, j) => ((got[i]?.[j] ?? Number.NaN) - value) ** 2));
   return Math.sqrt(squares.reduce((sum, square) => sum + square, 0) / squares.length);

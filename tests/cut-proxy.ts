@@ -5,7 +5,7 @@ import { once } from 'node:events';
 
 export interface CutProxy {
   readonly port: number;
-  /** From now on nothing passes; connections stay open, and new ones are accepted and silent. */
+  /** Cuts the connection: nothing passes from now on; connections stay open, and new ones are accepted and silent. */
   cut(): void;
   /** What waited passes. A side that closed its connection during the cut closes the other one now. */
   mend(): void;

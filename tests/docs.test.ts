@@ -18,7 +18,7 @@ const ROOT = packageRoot();
 const SKIPPED = new Set(['node_modules', 'dist', 'build', '.git']);
 
 interface Page {
-  /** From the root. */
+  /** The path from the root. */
   readonly path: string;
   readonly text: string;
 }

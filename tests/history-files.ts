@@ -53,7 +53,7 @@ function isEncrypted(value: object): value is Payload {
   return encoding instanceof Uint8Array && Buffer.from(encoding).toString() === encryptedEncoding;
 }
 
-/** Without classes and absent fields. */
+/** The value without classes and absent fields. */
 function plain(value: unknown): unknown {
   if (value instanceof Uint8Array) return { base64: Buffer.from(value).toString('base64') };
   if (Array.isArray(value)) return value.map(plain);

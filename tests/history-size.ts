@@ -7,7 +7,7 @@ export interface HistorySize {
   /** Encoded size, as the server counts it. */
   readonly encodedBytes: number;
   readonly jsonBytes: number;
-  /** As JSON. */
+  /** Bytes of the largest event as JSON. */
   readonly largestEvent: number;
 }
 

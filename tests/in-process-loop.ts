@@ -1,7 +1,7 @@
 /**
- * Whole runs in one process, without servers, in a fraction of a second: the activities that the control process runs, the
- * stages that the engine's thread runs, a folder as the store. Only the queue, Temporal and the processes of scorers are
- * left out: a job is a call, and a score is the return value of a function here.
+ * Whole runs in one process, without servers, in a fraction of a second: the activities that the control process runs,
+ * the stages that the engine's thread runs, a folder as the store. Only the queue, Temporal and the processes of
+ * scorers are left out: a job is a call, and a score is the return value of a function here.
  */
 import { deepStrictEqual } from 'node:assert/strict';
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -83,7 +83,10 @@ const sevensAndShort: ScoreFunction = ({ solutionStr }) => {
 };
 
 export class InProcessLoop {
-  /** In memory, where the machine has such a folder: a store waits for the disk at every record. */
+  /**
+   * The folder of the store: in memory, when the machine has such a folder, because a store waits for the disk at every
+   * record.
+   */
   readonly folder = mkdtempSync(join(existsSync(shared) ? shared : tmpdir(), 'petrel-in-process-'));
   readonly #cache = join(this.folder, 'cache');
   readonly #datasets = new OpenDatasets();

@@ -29,7 +29,7 @@ import { poll } from '../infra/poll.ts';
 export interface Standing extends FiredFault {
   /** Undefined when it is gone: another fault of the same moment killed it. */
   readonly identity: ProcessIdentity | undefined;
-  /** When it reached the point, by the clock of the file system. */
+  /** Time at which it reached the point, by the clock of the file system. */
   readonly atMs: number;
 }
 
@@ -102,7 +102,10 @@ export class Injector {
     });
   }
 
-  /** Like `fired`, but resolves only when the kernel has stopped the process, so that it executes nothing more. */
+  /**
+   * Does what `fired` does, but resolves only when the kernel has stopped the process, so that it executes nothing
+   * more.
+   */
   async stands(id: string, signal: AbortSignal): Promise<Standing> {
     const fired = await this.fired(id, signal);
     const { identity } = fired;

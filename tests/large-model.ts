@@ -1,7 +1,8 @@
 /**
- * `npm run check:large -- [--elements 1.2e9]`: weights of more than 4 GiB. Makes a random model with that many parameters
- * in a temporary folder, loads it, hashes and publishes its weights in shards, loads them from the store again, and
- * compares digests and greedy tokens. Needs about three times the bytes of the weights on the disk, and twice in memory.
+ * `npm run check:large -- [--elements 1.2e9]`: weights of more than 4 GiB. Makes a random model with that many
+ * parameters in a temporary folder, loads it, hashes and publishes its weights in shards, loads them from the store
+ * again, and compares digests and greedy tokens. Needs about three times the bytes of the weights on the disk, and
+ * twice in memory.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

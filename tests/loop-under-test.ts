@@ -155,7 +155,7 @@ export class LoopUnderTest {
     return run;
   }
 
-  /** Like `start`, but resolves when the run has completed. */
+  /** Does what `start` does, but resolves when the run has completed. */
   async completed(overrides: Tree = {}): Promise<StartedRun> {
     const run = await this.start(overrides);
     await this.reaches(run, 'completed');

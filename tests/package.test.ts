@@ -14,7 +14,7 @@ const nobody = 65534;
 const place = mkdtempSync(join(tmpdir(), 'petrel-package-'));
 const [installed, home] = [join(place, 'petrel'), join(place, 'home')];
 
-/** As another user than the one who installed it, if this test may change users. */
+/** Runs petrel as another user than the one who installed it, if this test may change users. */
 function petrel(...words: string[]) {
   return spawnSync(process.execPath, [join(installed, 'cli/bin.mjs'), ...words], {
     cwd: home,

@@ -1,6 +1,6 @@
 /**
- * phi3 against mistral: the same decoder, with q, k, v in one tensor and gate, up in another. The engine must give the same
- * bits. A rope of the leading dimensions is compared with a whole rope, some of whose frequencies are 0.
+ * phi3 against mistral: the same decoder, with q, k, v in one tensor and gate, up in another. The engine must give the
+ * same bits. A rope of the leading dimensions is compared with a whole rope, some of whose frequencies are 0.
  */
 import { describe, expect, it } from 'vitest';
 import { at } from '../core/at.ts';
@@ -109,8 +109,8 @@ function withRope(spec: DecoderSpec, rope: readonly number[]): DecoderSpec {
 }
 
 /**
- * Dimensions i and i + 9 of a head, which turn as a pair when 18 dimensions turn, go to i and i + 12, which turn as a pair
- * when 24 do. The others take the places that are left.
+ * Dimensions i and i + 9 of a head, which turn as a pair when 18 dimensions turn, go to i and i + 12, which turn as a
+ * pair when 24 do. The others take the places that are left.
  */
 function pairsApart(weights: Weights): Map<string, Float32Array> {
   const from = (d: number) => (d < 9 ? d : d < 12 ? d + 9 : d < 21 ? d - 3 : d);

@@ -1,9 +1,8 @@
 /**
- * The readers of model folders under many damaged inputs: safetensors headers and config.json. Each input is accepted or
- * refused with one of petrel's errors; a config that is accepted is one that the engine takes or refuses too. Damage is
- * made inside the JSON as well as in the bytes, so that it passes the first checks.
- * PETREL_FUZZ_RUNS sets the number of inputs of each reader (5,000), PETREL_FUZZ_SEED the seed (1);
- * `npm run test:sanitize` runs 1,000,000.
+ * The readers of model folders under many damaged inputs: safetensors headers and config.json. Each input is accepted
+ * or refused with one of petrel's errors; a config that is accepted is one that the engine takes or refuses too. Damage
+ * is made inside the JSON as well as in the bytes, so that it passes the first checks. PETREL_FUZZ_RUNS sets the number
+ * of inputs of each reader (5,000), PETREL_FUZZ_SEED the seed (1); `npm run test:sanitize` runs 1,000,000.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -64,7 +63,9 @@ function flipped(bytes: Uint8Array, random: Random): Uint8Array {
   return out;
 }
 
-/** Runs a reader on `runs` inputs; returns how many it accepted. Anything but petrel's errors ends it with the input. */
+/**
+ * Runs a reader on `runs` inputs; returns how many it accepted. Anything but petrel's errors ends it with the input.
+ */
 async function accepted(input: (random: Random) => Uint8Array, read: (bytes: Uint8Array) => void): Promise<number> {
   const random = randomOf(seed);
   let count = 0;

@@ -34,7 +34,10 @@ export function rewardJob(
 
 type Needed = Pick<PullerPorts, 'nc' | 'timing' | 'identity' | 'handle'>;
 
-/** Takes reward jobs, up to four at a time; it always makes progress, and tells nobody what happens. `ports` can say otherwise. */
+/**
+ * Takes reward jobs, up to four at a time; it always makes progress, and tells nobody what happens. `ports` can say
+ * otherwise.
+ */
 export function rewardPuller(ports: Needed & Partial<PullerPorts>): Puller {
   let ticks = 0;
   return new Puller({

@@ -85,7 +85,7 @@ const prompts = ['What is 2 + 3?', 'What is 4 + 4?'];
 const answers = ['5', '8'];
 const samplesPerDraw = 2;
 const learningRate = 1e-4;
-/** Of the last sample of every iteration. */
+/** Failure of the last sample of every iteration. */
 const failure = 'the scorer took longer than 5 s';
 
 /** The state after k iterations. */

@@ -24,7 +24,7 @@ export interface S3Env extends Readonly<Record<string, string>> {
 export interface S3Server extends TestServer {
   readonly endpoint: string;
   readonly env: S3Env;
-  /** After this call, this process and the stacks that it starts use this server by default. Returns `url(prefix)`. */
+  /** Makes this server the default of this process and of the stacks that it starts. Returns `url(prefix)`. */
   use(prefix: string): string;
   /** A store in the bucket that exists: `s3://petrel-tests/<prefix>`. */
   url(prefix: string): string;

@@ -17,7 +17,8 @@ export interface UndisturbedRun {
 type Place = Pick<ArmedFault, 'point' | 'facts'>;
 
 /**
- * What a run is killed at: iterations 3, 4 and 5. Of the runs that kill-algorithms.test.ts kills anywhere too, only the first.
+ * What a run is killed at: iterations 3, 4 and 5. Of the runs that kill-algorithms.test.ts kills anywhere too, only the
+ * first.
  */
 export const usualPlaces: readonly (readonly [string, Place])[] = [
   ['while it makes the batch', { point: 'job.begin', facts: { stage: 'advantage', iteration: 3 } }],

@@ -1,8 +1,8 @@
 /**
  * `npm run test:sanitize [-- --golden <folder>] [-- --inputs N] [-- --only build|engine|golden|readers]`: builds the
- * addon with AddressSanitizer and UndefinedBehaviorSanitizer into build/sanitize and runs with it the engine's own tests
- * (gradients, generation, guard pages, disposal …), the golden numbers, and the fuzzer of the readers of models. Any
- * report of a sanitizer ends its process, and so fails its test. The exit code is 1 when something failed.
+ * addon with AddressSanitizer and UndefinedBehaviorSanitizer into build/sanitize and runs with it the engine's own
+ * tests (gradients, generation, guard pages, disposal …), the golden numbers, and the fuzzer of the readers of models.
+ * Any report of a sanitizer ends its process, and so fails its test. The exit code is 1 when something failed.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -63,7 +63,9 @@ const parts = {
   },
 };
 
-/** The sanitizer's library of the compiler that built the addon: Node itself was built without, so it is loaded first. */
+/**
+ * The sanitizer's library of the compiler that built the addon: Node itself was built without, so it is loaded first.
+ */
 function libraryOf(name) {
   const { stdout } = spawnSync(cxxCompiler(), [`-print-file-name=${name}`], { encoding: 'utf8' });
   const path = stdout?.trim() ?? '';

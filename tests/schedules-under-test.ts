@@ -24,7 +24,10 @@ export const short: Tree = { trainer: { total_training_steps: 1 } };
 /** A run that continues until it is ended. */
 export const long: Tree = { trainer: { total_training_steps: 100_000 } };
 
-/** For a schedule that only the test fires. Intervals count from 1970, so days would begin at midnight; these begin in 2030. */
+/**
+ * Options of a schedule that only the test fires. Intervals count from 1970, so days would begin at midnight; these
+ * begin in 2030.
+ */
 export const rarely = ['--every', '3660d'] as const;
 
 /** The n-th second of 2026. */
@@ -57,7 +60,7 @@ export class SchedulesUnderTest {
     return actionWorkflowId(`${temporalScheduleId(log)}-g${generation}`, new Date(time));
   }
 
-  /** Like `send`, but returns the workflow's answer. */
+  /** Does what `send` does, but returns the workflow's answer. */
   async fire(log: ScheduleLog, time: string, triggered = true): Promise<FiringOutcome> {
     return this.loop.client.workflow
       .getHandle(await this.send(log, time, triggered))

@@ -18,7 +18,10 @@ export async function openFolder(folder: string, options: EngineOptions, trainab
   return trainer;
 }
 
-/** Positions [from, to) of one sequence, each with the token that follows it; the last token of all is followed by token 0. */
+/**
+ * Positions [from, to) of one sequence, each with the token that follows it; the last token of all is followed by token
+ * 0.
+ */
 export function oneSequence(ids: readonly number[], from = 0, to = ids.length - 1): PackedBatch {
   const positions_P = Int32Array.from({ length: to - from }, (_, i) => from + i);
   return {

@@ -1,8 +1,8 @@
 /**
- * How long a run stands still when its trainer is killed in the middle of an update: `npm run test:takeover -- --size S|M|R
- * [--other-bits]`. No checkpoint is saved, so a trainer without the state must load the base and replay every iteration. A second
- * run has a standby. With --other-bits the run is not deterministic, and the last bits of each trainer process are its own. Prints one
- * JSON line per run; times in seconds. Linux only.
+ * How long a run stands still when its trainer is killed in the middle of an update: `npm run test:takeover -- --size
+ * S|M|R [--other-bits]`. No checkpoint is saved, so a trainer without the state must load the base and replay every
+ * iteration. A second run has a standby. With --other-bits the run is not deterministic, and the last bits of each
+ * trainer process are its own. Prints one JSON line per run; times in seconds. Linux only.
  */
 import { statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

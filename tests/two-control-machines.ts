@@ -1,6 +1,6 @@
 /**
- * Two control machines of one stack, for tests: two homes with one stack.yaml, a cluster of three NATS servers and a Temporal server
- * of others, and one store. Each machine has a supervisor, a control process and workers of its own.
+ * Two control machines of one stack, for tests: two homes with one stack.yaml, a cluster of three NATS servers and a
+ * Temporal server of others, and one store. Each machine has a supervisor, a control process and workers of its own.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

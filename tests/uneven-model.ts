@@ -1,10 +1,13 @@
-/** A model whose responses end after very different numbers of tokens, so that samples of one rollout job end one by one. */
+/**
+ * A model whose responses end after very different numbers of tokens, so that samples of one rollout job end one by
+ * one.
+ */
 import { join } from 'node:path';
 import type { Tree } from '../core/recipe/index.ts';
 import { saveRandomModel } from './random-model.ts';
 import type { ModelSizes } from './random-model.ts';
 
-/** About one token in 96 ends a response. */
+/** Sizes of a model for which about one token in 96 ends a response. */
 const unevenSizes: ModelSizes = {
   hidden_size: 256,
   intermediate_size: 704,

@@ -1,7 +1,8 @@
 /**
- * How long after an update the samplers have its weights, and what they read from the store: `npm run bench:weights -- [--size S|M|R]
- * [--samplers 1,4,8] [--compute fp32|bf16] [--share on,off] [--json]`. Real runs on one machine: with workers that get weights from the
- * trainer and from each other (on), and with workers that all read the store (off). A run's number is the median of its iterations, without the first two.
+ * How long after an update the samplers have its weights, and what they read from the store: `npm run bench:weights --
+ * [--size S|M|R] [--samplers 1,4,8] [--compute fp32|bf16] [--share on,off] [--json]`. Real runs on one machine: with
+ * workers that get weights from the trainer and from each other (on), and with workers that all read the store (off). A
+ * run's number is the median of its iterations, without the first two.
  */
 import { parseArgs } from 'node:util';
 import { sizeNames, sizeOf } from '../bench/sizes.ts';
@@ -41,11 +42,11 @@ interface Row {
   readonly samplers: number;
   readonly share: 'on' | 'off';
   readonly compute: 'fp32' | 'bf16';
-  /** In fp32. */
+  /** Size of the weights in fp32. */
   readonly weightsGb: number;
   /** What a sampler loads. */
   readonly publishedGb: number;
-  /** From the commit of an update until the last sampler has its weights. */
+  /** Seconds from the commit of an update until the last sampler has its weights. */
   readonly seconds: number;
   /** The same for each GB of `weightsGb`. */
   readonly secondsPerGb: number;
@@ -108,8 +109,8 @@ async function measure(samplers: number, share: 'on' | 'off', compute: 'fp32' | 
 }
 
 /**
- * From the commit of the update until the last sampler with a job has its weights. The result of a job says when the job ended and
- * how long it took, and its first part was the wait for weights.
+ * Time from the commit of the update until the last sampler with a job has its weights. The result of a job says when
+ * the job ended and how long it took, and its first part was the wait for weights.
  */
 async function exposed(loop: LoopUnderTest, run: StartedRun, before: Iteration, { batch }: Iteration): Promise<number> {
   const results = await Promise.all(
@@ -125,7 +126,7 @@ async function exposed(loop: LoopUnderTest, run: StartedRun, before: Iteration, 
   return Math.max(...ready.values()) - Date.parse(before.update.writer.at) / 1_000;
 }
 
-/** From the parameters of the last checkpoint. */
+/** Sizes from the parameters of the last checkpoint. */
 async function sizesOf({ log }: StartedRun): Promise<Pick<Row, 'weightsGb' | 'publishedGb'>> {
   const head = await log.head();
   const saved = head && (await log.checkpointOf(head.position, head.stateDigest));

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { basename, dirname, join, posix } from 'node:path';
 import { importsOf, type SourceFile } from './sources.ts';
 
-/** From each file (or folder) to the files that it imports. */
+/** Edges from each file (or folder) to the files that it imports. */
 export type Graph = ReadonlyMap<string, ReadonlySet<string>>;
 
 export function importGraph(files: readonly SourceFile[]): Graph {

@@ -3,10 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 
 export interface SourceFile {
-  /** From the root of the repository, with "/". */
+  /** The path from the root of the repository, with "/". */
   readonly path: string;
   readonly text: string;
-  /** Without comments and the content of strings: for rules about code. */
+  /** The text without comments and the content of strings, for rules about code. */
   readonly code: string;
 }
 

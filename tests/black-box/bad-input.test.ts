@@ -1,7 +1,8 @@
 /**
- * Recipes and rows that cannot be trained on: each is refused at the earliest moment at which it can be known, with a code,
- * with what was expected and what came, and with what to type next. `parse`: by the recipe alone. `start`: by the model,
- * the rows and the scorer, before a run exists. `sample`: the run pauses; no response without a score counts as 0.
+ * Recipes and rows that cannot be trained on: each is refused at the earliest moment at which it can be known, with a
+ * code, with what was expected and what came, and with what to type next. `parse`: by the recipe alone. `start`: by the
+ * model, the rows and the scorer, before a run exists. `sample`: the run pauses; no response without a score counts as
+ * 0.
  */
 import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -300,7 +301,10 @@ function prepare({ recipe = {}, files = {} }: Case): void {
   for (const [name, text] of Object.entries(files)) user.write(name, text);
 }
 
-/** The error of `run`, with the code, the text and the hint of the table; the place of the recipe is left out of the text. */
+/**
+ * The error of `run`, with the code, the text and the hint of the table; the place of the recipe is left out of the
+ * text.
+ */
 async function refused(one: Case): Promise<void> {
   const ran = await user.petrel('run', 'recipe.yaml', ...one.with, '--detach', '--json');
   const { error } = ran.json<ErrorOf>();

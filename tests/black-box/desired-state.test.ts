@@ -1,9 +1,9 @@
 /**
- * pause, stop, resume and cancel, each given while something is down or dies. Once everything is up again, every run must
- * reach the desired state without another command.
+ * pause, stop, resume and cancel, each given while something is down or dies. Once everything is up again, every run
+ * must reach the desired state without another command.
  *
- * One stack serves all rows. For each fault there is one run per row; the commands of all rows are given during the same
- * fault. Nothing depends on time: `patienceMs` only ends a test that would hang.
+ * One stack serves all rows. For each fault there is one run per row; the commands of all rows are given during the
+ * same fault. Nothing depends on time: `patienceMs` only ends a test that would hang.
  */
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -88,7 +88,9 @@ async function petrel(...words: readonly string[]): Promise<string> {
 
 const give = (command: Command, run: Run) => user.petrel(command, run.id, ...(command === 'cancel' ? ['--yes'] : []));
 
-/** A run of many iterations. Each mostly waits for its scorer, so that three in parallel do not use the whole processor. */
+/**
+ * A run of many iterations. Each mostly waits for its scorer, so that three in parallel do not use the whole processor.
+ */
 async function startRun(): Promise<Run> {
   const run = new Run(JSON.parse(await petrel('run', 'recipe.yaml', '--detach', '--json')).runId);
   await run.becomes('running');

@@ -41,8 +41,8 @@ describe.skipIf(!isRoot)('another user of the machine', () => {
   afterAll(() => Promise.all([owner.remove(), intruder.remove()]));
 
   /**
-   * Runs a script as the other user, and reads the one line of JSON that it prints. The Temporal client is loaded before
-   * the process becomes the other user, who may have no right to read this folder.
+   * Runs a script as the other user, and reads the one line of JSON that it prints. The Temporal client is loaded
+   * before the process becomes the other user, who may have no right to read this folder.
    */
   async function asIntruder<T>(script: string): Promise<T> {
     const file = intruder.write(

@@ -16,7 +16,7 @@ import { Recorder } from '../power-cut/recorder.ts';
 import { finish, PetrelUser, root } from './petrel.ts';
 
 const seed = 20261122;
-/** After this many cuts, spread over the recording, the run is continued. Each has a separate stack. */
+/** Number of cuts, spread over the recording, after which the run is continued. Each has a separate stack. */
 const resumes = 2;
 
 /** What the user was told about the run. */

@@ -74,7 +74,8 @@ export async function seenRun(user: PetrelUser, run: string, is: (seen: SeenRun)
 
 /**
  * Repeats until there is an answer. A question may be a process, so it pauses for twice as long as the last one took,
- * and at least for 100 ms: the machine is there for the runs. The limit is for a loaded machine: a passing test never waits that long.
+ * and at least for 100 ms: the machine is there for the runs. The limit is for a loaded machine: a passing test never
+ * waits that long.
  */
 export async function until<T>(what: string, ask: () => Promise<T | undefined>, limitMs = 90_000): Promise<T> {
   const end = performance.now() + limitMs;

@@ -1,4 +1,6 @@
-/** A worker that cannot do some work, beside one that can: the run continues, and `petrel status` shows the unmet need. */
+/**
+ * A worker that cannot do some work, beside one that can: the run continues, and `petrel status` shows the unmet need.
+ */
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

@@ -17,7 +17,7 @@ import { finish, PetrelUser, root } from './petrel.ts';
 
 const uid = 54_321;
 const user = new PetrelUser();
-/** That user may not be able to read the machine's own home, so the servers are copied. */
+/** A home for a user who may not be able to read the machine's own one, so the servers are copied. */
 const home = realpathSync(mkdtempSync(join(tmpdir(), 'petrel-unknown-')));
 
 const petrel = (...words: string[]) => {

@@ -1,6 +1,6 @@
 /**
- * Does a policy of AWS allow a call? As IAM decides it: each resource that the call touches needs a statement that allows it, and none
- * that denies it. Knows what core/fleet/controller-policy.ts uses: `*` in names, and StringEquals.
+ * Does a policy of AWS allow a call? As IAM decides it: each resource that the call touches needs a statement that
+ * allows it, and none that denies it. Knows what core/fleet/controller-policy.ts uses: `*` in names, and StringEquals.
  */
 import type { PolicyDocument, Statement } from '../../core/fleet/store-policy.ts';
 import type { TestCloud } from './cloud.ts';
@@ -81,7 +81,7 @@ function touchedByLaunch(form: Form, arn: (name: string) => string): Touched[] {
   ];
 }
 
-/** In this account a profile and its role have the same name. */
+/** The role of a profile, which has the same name in this account. */
 export const roleOf = (profile: string): string => `arn:aws:iam::123456789012:role/${profile.replace(/^.*\//, '')}`;
 
 const prefixed = (prefix: string, tags: Readonly<Record<string, string>>): Record<string, string> =>

@@ -1,4 +1,7 @@
-/** What an account of the test cloud has: a network, an image, types of instances, how many of them are free, and what they cost. */
+/**
+ * What an account of the test cloud has: a network, an image, types of instances, how many of them are free, and what
+ * they cost.
+ */
 
 export type Market = 'spot' | 'onDemand';
 
@@ -14,11 +17,14 @@ export interface Account {
   readonly subnets: Readonly<Record<string, string>>;
   readonly securityGroup: string;
   readonly image: string;
-  /** Not offered in other zones. Absent: in all. */
+  /** The instance types. A type is offered in its `zones` only; without `zones`, in all. */
   readonly types: Readonly<Record<string, { readonly architecture?: string; readonly zones?: readonly string[] }>>;
-  /** Environment of the machines of an instance profile, by its name: it may stand for the credentials of the profile's role. */
+  /**
+   * Environment of the machines of an instance profile, by its name: it may stand for the credentials of the profile's
+   * role.
+   */
   readonly profiles: Readonly<Record<string, Readonly<Record<string, string>>>>;
-  /** By profile: the credentials of its role, which the metadata service gives out as on EC2. */
+  /** The credentials of a profile's role, which the metadata service gives out as on EC2, by profile. */
   readonly credentials: Readonly<Record<string, RoleCredentials>>;
 }
 

@@ -1,7 +1,7 @@
 /**
- * A cloud for tests: EC2's API on 127.0.0.1 over instances that are process groups. It has what other emulators lack: tokens that never
- * buy twice, scripted capacity, limits and faults, late visibility, boot times, interruptions, and machines that really run and die.
- * Tests call its methods; another process can call them over HTTP (server.ts).
+ * A cloud for tests: EC2's API on 127.0.0.1 over instances that are process groups. It has what other emulators lack:
+ * tokens that never buy twice, scripted capacity, limits and faults, late visibility, boot times, interruptions, and
+ * machines that really run and die. Tests call its methods; another process can call them over HTTP (server.ts).
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,11 +15,11 @@ import type { Bill, InstanceOrder } from './instance.ts';
 
 /** May be changed at any time. Milliseconds. */
 export interface CloudSettings {
-  /** From the launch to the first line of the user data. */
+  /** Time from the launch to the first line of the user data. */
   bootMs: number;
   /** DescribeInstances and TerminateInstances do not know a younger instance. */
   visibleAfterMs: number;
-  /** From the notice of an interruption to the end. */
+  /** Time from the notice of an interruption to the end. */
   noticeMs: number;
   /** Longest page of an answer. */
   pageSize: number;
@@ -72,13 +72,13 @@ export class TestCloud {
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 3 });
   }
 
-  /** At most so many instances live there; undefined: as many as wanted. */
+  /** Sets how many instances can live there; undefined: as many as wanted. */
   setCapacity(pool: PoolOfMachines, count: number | undefined): void {
     if (count === undefined) this.#capacity.delete(poolKey(pool));
     else this.#capacity.set(poolKey(pool), count);
   }
 
-  /** At most so many instances of the account live in this market. */
+  /** Sets how many instances of the account can live in this market. */
   setLimit(market: Market, count: number | undefined): void {
     if (count === undefined) this.#limits.delete(market);
     else this.#limits.set(market, count);

@@ -1,4 +1,6 @@
-/** What a test orders of a test cloud in another process: `POST /_test/<name>` with a JSON object, which answers JSON. */
+/**
+ * What a test orders of a test cloud in another process: `POST /_test/<name>` with a JSON object, which answers JSON.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { z } from 'zod';
 import type { TestCloud } from './cloud.ts';
@@ -15,7 +17,7 @@ interface Order<T extends z.ZodType> {
 
 const order = <T extends z.ZodType>(takes: T, run: Order<T>['run']): Order<z.ZodType> => ({ takes, run: run as never });
 
-/** By name. Each is the method of TestCloud, or of its faults. */
+/** Orders by name. Each is the method of TestCloud, or of its faults. */
 const orders: Readonly<Record<string, Order<z.ZodType>>> = {
   interrupt: order(id.extend({ noticeMs: z.number().nonnegative().optional() }), (cloud, { id, noticeMs }) =>
     cloud.interrupt(id, noticeMs),

@@ -42,7 +42,7 @@ export interface Bill extends PoolOfMachines {
 export interface Surroundings {
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Of the role of its profile. */
+  /** Credentials of the role of its profile. */
   readonly credentials?: RoleCredentials | undefined;
   /** Infinity: it never boots. */
   readonly bootMs: number;
@@ -79,7 +79,7 @@ export class TestInstance {
     else this.#timers.push(setTimeout(() => this.#boot(), bootMs));
   }
 
-  /** Below the cloud's folder. */
+  /** The instance's folder below the cloud's folder. */
   get folder(): string {
     return join(this.#surroundings.folder, this.id);
   }
@@ -159,7 +159,10 @@ export class TestInstance {
         Object.fromEntries(Object.entries(tags).map(([key, value]) => [`meta-data/tags/instance/${key}`, value]))),
     };
   }
-  /** As the SDK reads them: the profile's name below the folder, then its credentials. They last longer than any test. */
+  /**
+   * The entries as the SDK reads them: the profile's name below the folder, then its credentials. They last longer than
+   * any test.
+   */
   #credentialEntries(): Record<string, string> {
     const { credentials } = this.#surroundings;
     if (credentials === undefined) return {};

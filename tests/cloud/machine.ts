@@ -1,6 +1,7 @@
 /**
- * A machine as processes: an empty home, a clean environment, and the real user data in bash, in a session of its own. It ends as a
- * machine does that loses its power: SIGKILL for all of its processes at once, also when the test cloud itself dies.
+ * A machine as processes: an empty home, a clean environment, and the real user data in bash, in a session of its own.
+ * It ends as a machine does that loses its power: SIGKILL for all of its processes at once, also when the test cloud
+ * itself dies.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
@@ -18,7 +19,7 @@ export interface Machine {
 }
 
 export interface MachineSpec {
-  /** Its disk, which goes with it; only `console.log` remains. */
+  /** The machine's disk, which goes with it; only `console.log` remains. */
   readonly folder: string;
   readonly userData: string;
   readonly env: Readonly<Record<string, string>>;

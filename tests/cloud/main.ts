@@ -1,6 +1,6 @@
 /**
- * `node dist/tests/cloud/main.js [--port 0] [--options JSON]`: the test cloud as a process of its own. Prints one JSON line with its
- * endpoint and its account. SIGTERM ends it, and its machines end with it, however it ends.
+ * `node dist/tests/cloud/main.js [--port 0] [--options JSON]`: the test cloud as a process of its own. Prints one JSON
+ * line with its endpoint and its account. SIGTERM ends it, and its machines end with it, however it ends.
  */
 import { parseArgs } from 'node:util';
 import type { CloudOptions } from './cloud.ts';

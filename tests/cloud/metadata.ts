@@ -1,6 +1,6 @@
 /**
- * The metadata service of one instance (IMDSv2): a token first, then what the machine may know of itself. Each instance has its own, on a
- * port of its own, where EC2 has one address for all.
+ * The metadata service of one instance (IMDSv2): a token first, then what the machine may know of itself. Each instance
+ * has its own, on a port of its own, where EC2 has one address for all.
  */
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';

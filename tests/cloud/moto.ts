@@ -1,4 +1,7 @@
-/** moto, another emulator of EC2: its answers have the shape of the real ones. `node infra/bootstrap.mjs --tests` brings it. */
+/**
+ * moto, another emulator of EC2: its answers have the shape of the real ones. `node infra/bootstrap.mjs --tests` brings
+ * it.
+ */
 import { dirname } from 'node:path';
 import {
   DescribeImagesCommand,
@@ -16,7 +19,7 @@ export interface MotoServer extends TestServer {
   readonly endpoint: string;
 }
 
-/** Its state is in memory; only its log is under `folder`. */
+/** Starts moto, whose state is in memory; only its log is under `folder`. */
 export async function startMoto(folder: string): Promise<MotoServer> {
   const path = toolPath('moto');
   if (path === undefined) throw new Error('moto is missing: node infra/bootstrap.mjs --tests');

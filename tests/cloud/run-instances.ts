@@ -45,7 +45,7 @@ const answer = (instances: readonly TestInstance[]): Xml => ({
   instancesSet: instances.map(instanceXml),
 });
 
-/** As many as are free, from `least` to `most`. Throws Ec2Error for fewer. */
+/** The number of instances that are free, from `least` to `most`. Throws Ec2Error for fewer. */
 function grantedCount(cloud: TestCloud, order: InstanceOrder, least: number, most: number): number {
   const { type, zone, market } = order;
   if (cloud.freeOf(market) < least)

@@ -13,7 +13,7 @@ import { answerXml, bodyOf, Ec2Error, errorXml, Form } from './protocol.ts';
 
 export interface ServedCloud {
   readonly cloud: TestCloud;
-  /** For AWS_ENDPOINT_URL_EC2. */
+  /** The value for AWS_ENDPOINT_URL_EC2. */
   readonly endpoint: string;
   /** Ends all machines. */
   close(): Promise<void>;

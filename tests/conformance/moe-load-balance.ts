@@ -1,6 +1,7 @@
 /**
- * How evenly the experts of a mixture are loaded (verl: `compute_rollout_moe_load_balance_metrics`), for its reference cases
- * only until a sampler reports the experts that it used. Per layer, over the response tokens that entered the model:
+ * How evenly the experts of a mixture are loaded (verl: `compute_rollout_moe_load_balance_metrics`), for its reference
+ * cases only until a sampler reports the experts that it used. Per layer, over the response tokens that entered the
+ * model:
  *
  *   deviation_e = E · (share of the assignments that went to expert e) − 1
  *   max_vio, min_vio, avg_vio = largest, smallest and mean absolute deviation

@@ -1,6 +1,7 @@
 /**
- * verl's metrics of speculative decoding (`compute_spec_decode_metrics`), for its reference cases only: no engine of petrel
- * decodes speculatively. Ratios are taken per sample and then averaged; a sample without drafts or verifications counts as 0.
+ * verl's metrics of speculative decoding (`compute_spec_decode_metrics`), for its reference cases only: no engine of
+ * petrel decodes speculatively. Ratios are taken per sample and then averaged; a sample without drafts or verifications
+ * counts as 0.
  */
 export interface SpecDecodeCounts {
   readonly drafts: readonly number[] | undefined;

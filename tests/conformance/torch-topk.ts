@@ -1,7 +1,7 @@
 /**
- * Which of several equal values torch's `topk` takes on the CPU. With k·64 > n it calls C++'s `nth_element`, whose order among
- * equals follows from its partitions (libstdc++'s introselect), so cases with ties need the same steps. For other sizes, and
- * without ties, the order does not matter here.
+ * Which of several equal values torch's `topk` takes on the CPU. With k·64 > n it calls C++'s `nth_element`, whose
+ * order among equals follows from its partitions (libstdc++'s introselect), so cases with ties need the same steps. For
+ * other sizes, and without ties, the order does not matter here.
  */
 export function torchTopk(values: ArrayLike<number>, k: number): number[] {
   const queue = Array.from({ length: values.length }, (_, i) => i);

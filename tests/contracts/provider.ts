@@ -7,9 +7,9 @@ export interface CloudUnderTest {
   readonly provider: Provider;
   /** A pool that is in order. */
   readonly machine: Ec2Machine;
-  /** Of which instances can be had in every zone of `machine`. */
+  /** A type whose instances can be had in every zone of `machine`. */
   readonly type: string;
-  /** Of a processor that cannot run the image. */
+  /** A type with a processor that cannot run the image. */
   readonly foreignType: string;
   close(): Promise<void>;
 }

@@ -55,7 +55,8 @@ export class FleetBed {
   /** Applies a fleet of one pool, `samplers`. */
   async apply(pool: object = {}, fleet: object = {}): Promise<CommandResult> {
     const path = join(this.loop.home, 'fleet.yaml');
-    writeFileSync(path, JSON.stringify({ ...fleet, pools: { samplers: { ...this.usualPool(), ...pool } } })); // JSON is YAML
+    // JSON is YAML.
+    writeFileSync(path, JSON.stringify({ ...fleet, pools: { samplers: { ...this.usualPool(), ...pool } } }));
     return this.petrel('fleet', 'apply', path);
   }
 
@@ -78,7 +79,7 @@ export class FleetBed {
     throw new Error(`waited in vain until ${what}\n${plan}\n${bills}`);
   }
 
-  /** So many instances have joined and are not to leave. */
+  /** Resolves when this many instances have joined and are not to leave. */
   ready(count: number): Promise<void> {
     return this.until(`${count} instances are ready`, async () => {
       const all = await this.log().instances();
@@ -86,7 +87,7 @@ export class FleetBed {
     });
   }
 
-  /** Nothing is bought any more, and the records say so. */
+  /** Resolves when nothing is bought any more, and the records say so. */
   empty(): Promise<void> {
     return this.until('nothing is left', async () => {
       const all = await this.log().instances();

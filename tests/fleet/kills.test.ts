@@ -3,7 +3,7 @@ import { afterAll, it } from 'vitest';
 import { FleetBed } from './bed.ts';
 import { fleetPlan, fleetTitle, runFleetSeed } from './seed.ts';
 
-/** Between decision and call, call and answer, answer and join, around the join, and at the end. */
+/** Plans that kill between decision and call, call and answer, answer and join, around the join, and at the end. */
 const seeds = [2, 3, 4, 5, 6, 10].map(fleetPlan);
 const on = new FleetBed();
 afterAll(() => on.remove(), 120_000);

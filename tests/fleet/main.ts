@@ -1,4 +1,6 @@
-/** `npm run test:fleet -- --seeds N [--from K]`: kills of the control process while it buys and gives back (seed.ts). */
+/**
+ * `npm run test:fleet -- --seeds N [--from K]`: kills of the control process while it buys and gives back (seed.ts).
+ */
 import { parseArgs } from 'node:util';
 import { FleetBed } from './bed.ts';
 import { fleetPlan, fleetTitle, runFleetSeed } from './seed.ts';

@@ -1,6 +1,7 @@
 /**
- * Kills of the control process while it buys and gives back, one per seed: between a decision, the call, the answer, the join and the
- * end. Afterwards the cloud's own list and petrel's records must name the same instances: none is bought twice, and none is left.
+ * Kills of the control process while it buys and gives back, one per seed: between a decision, the call, the answer,
+ * the join and the end. Afterwards the cloud's own list and petrel's records must name the same instances: none is
+ * bought twice, and none is left.
  */
 import type { FaultPoint } from '../../infra/faults/index.ts';
 import { Seeded } from '../recovery/seeded.ts';

@@ -1,4 +1,7 @@
-/** What algorithms promise beside their estimator and loss, in runs of two iterations; all pairs of those are in pairs.test.ts. */
+/**
+ * What algorithms promise beside their estimator and loss, in runs of two iterations; all pairs of those are in
+ * pairs.test.ts.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runIssues } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';

@@ -513,7 +513,8 @@ describe('a worker', () => {
       failuresInARow: 0,
       lacks: [{ what: 'the store file://elsewhere/store', error: { code: 'StoreUnusable' } }],
     });
-    await expect(dispatcher.run(job(), patient())).rejects.toThrow('a job of the stage reward'); // `unable` started the job
+    // `unable` started the job.
+    await expect(dispatcher.run(job(), patient())).rejects.toThrow('a job of the stage reward');
     await work('able', waits);
     expect((await answer).output.scores).toBe('able');
   });

@@ -32,7 +32,7 @@ afterAll(async () => {
   await loop.remove(); // also verifies every ledger, with all tensors
 });
 
-/** Of another shape than the student, and with the same tokenizer. */
+/** Sizes of a teacher with another shape than the student, and with the same tokenizer. */
 const teacherSizes = {
   hidden_size: 48,
   intermediate_size: 64,

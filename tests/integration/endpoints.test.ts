@@ -89,7 +89,9 @@ function gate() {
 const asked = (count: number) =>
   expect.poll(() => server.seen.length, { timeout: 60_000 }).toBeGreaterThanOrEqual(count);
 
-/** A sample that one worker scores ahead while the other takes its reward job, of eight samples, is asked about twice. */
+/**
+ * A sample that one worker scores ahead while the other takes its reward job, of eight samples, is asked about twice.
+ */
 function expectAskedAbout(samples: number): void {
   expect(server.seen.length).toBeGreaterThanOrEqual(samples);
   expect(server.seen.length).toBeLessThanOrEqual(samples + 8);

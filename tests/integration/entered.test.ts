@@ -1,6 +1,6 @@
 /**
- * What the reference cases call is what runs call: recipes enter every function that a registry of `core/rl` names, each in a
- * whole run of two iterations. The functions are the real ones; they are only counted.
+ * What the reference cases call is what runs call: recipes enter every function that a registry of `core/rl` names,
+ * each in a whole run of two iterations. The functions are the real ones; they are only counted.
  */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';

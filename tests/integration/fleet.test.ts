@@ -1,6 +1,6 @@
 /**
- * A fleet that is bought, on the test cloud (tests/cloud): its machines execute the real user data in empty homes. A run makes its
- * rollouts and scores on them; they are bought when it needs them, and given back afterwards.
+ * A fleet that is bought, on the test cloud (tests/cloud): its machines execute the real user data in empty homes. A
+ * run makes its rollouts and scores on them; they are bought when it needs them, and given back afterwards.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,7 @@
-/** Results that a process wrote which had not claimed the job: a job's id follows from its input, so everybody can name it. */
+/**
+ * Results that a process wrote which had not claimed the job: a job's id follows from its input, so everybody can name
+ * it.
+ */
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';

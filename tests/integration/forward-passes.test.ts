@@ -1,6 +1,6 @@
 /**
- * How work is divided changes how long it takes and how much memory it needs, and never what is learnt: jobs of rollouts change
- * no bit, and forward passes change the order of sums only.
+ * How work is divided changes how long it takes and how much memory it needs, and never what is learnt: jobs of
+ * rollouts change no bit, and forward passes change the order of sums only.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';

@@ -1,6 +1,6 @@
 /**
- * A machine of a pool that turns against the stack, with the credential that it really has and the clients of NATS. The server
- * refuses what the machine may not do, and logs it. An act that the server cannot refuse changes nothing.
+ * A machine of a pool that turns against the stack, with the credential that it really has and the clients of NATS. The
+ * server refuses what the machine may not do, and logs it. An act that the server cannot refuse changes nothing.
  */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

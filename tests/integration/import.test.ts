@@ -1,6 +1,6 @@
 /**
- * The fixtures of tests/imports, on example 01's model and rows: each is imported, planned, and run for two iterations, all on
- * one stack.
+ * The fixtures of tests/imports, on example 01's model and rows: each is imported, planned, and run for two iterations,
+ * all on one stack.
  */
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

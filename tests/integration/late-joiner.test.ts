@@ -1,4 +1,7 @@
-/** A worker that joins in the middle of a rollout stage gets the present weights, and takes jobs that wait. The samplers are slow (PETREL_PACE). */
+/**
+ * A worker that joins in the middle of a rollout stage gets the present weights, and takes jobs that wait. The samplers
+ * are slow (PETREL_PACE).
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';

@@ -86,8 +86,8 @@ async function standing(id: string, signal = AbortSignal.timeout(patienceMs)): P
 }
 
 /**
- * Like `whenItStands`, and then stops at each token until the worker reports that it leaves, so that even a fast worker
- * gets the notice in time.
+ * Does what `whenItStands` does, and then stops at each token until the worker reports that it leaves, so that even a
+ * fast worker gets the notice in time.
  */
 async function whenItStandsAndGoesOnSlowly(worker: string, tell: (process: ProcessIdentity) => void): Promise<void> {
   let process = await standing(worker);

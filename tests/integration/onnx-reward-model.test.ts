@@ -1,4 +1,7 @@
-/** A policy that learns from a reward model in ONNX: tests/onnx-classifier/llama-onnx, the same model as llama beside it. */
+/**
+ * A policy that learns from a reward model in ONNX: tests/onnx-classifier/llama-onnx, the same model as llama beside
+ * it.
+ */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';

@@ -1,6 +1,6 @@
 /**
- * Runs with a policy loss and an advantage estimator of the user's own. The store keeps the code, so a run needs the files
- * only when it is created.
+ * Runs with a policy loss and an advantage estimator of the user's own. The store keeps the code, so a run needs the
+ * files only when it is created.
  */
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

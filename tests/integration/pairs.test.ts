@@ -1,6 +1,6 @@
 /**
- * Every advantage estimator with every policy loss, by the registries: the pair trains for two iterations of two steps, in
- * one process, or a recipe that names it is refused with the reason.
+ * Every advantage estimator with every policy loss, by the registries: the pair trains for two iterations of two steps,
+ * in one process, or a recipe that names it is refused with the reason.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { mergeTrees, runIssues } from '../../core/recipe/index.ts';

@@ -1,4 +1,7 @@
-/** resume --from on the real stack: later iterations are abandoned, and a redo gives the same or other numbers, as requested. */
+/**
+ * resume --from on the real stack: later iterations are abandoned, and a redo gives the same or other numbers, as
+ * requested.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { verifyLedger } from '../../api/ledger/verify.ts';
 import { keys } from '../../core/records/keys.ts';

@@ -1,4 +1,6 @@
-/** A run in bf16 with samplers of their own: they get the values that they compute with, from workers or from the store. */
+/**
+ * A run in bf16 with samplers of their own: they get the values that they compute with, from workers or from the store.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';

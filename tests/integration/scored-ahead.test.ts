@@ -93,14 +93,17 @@ function stands(id: string): Promise<Standing> {
   return inject.stands(id, AbortSignal.timeout(patienceMs));
 }
 
-/** Those that a kill has not ended go on. */
+/** Lets the processes go on that no kill has ended. */
 function thaw(...standing: readonly Standing[]): void {
   for (const { identity } of standing) if (identity !== undefined) signalProcess(identity, 'SIGCONT');
 }
 
 const alive = ({ identity }: Standing) => identity !== undefined && isAlive(identity);
 
-/** Both stand: the sampling worker in the middle of the only job of the first iteration, a scorer at its first sample. */
+/**
+ * Resolves when both stand: the sampling worker in the middle of the only job of the first iteration, a scorer at its
+ * first sample.
+ */
 async function bothStand(): Promise<{ run: StartedRun; sampling: Standing; scoring: Standing }> {
   const [scorer, sampler] = [`scorer-${++tries}`, `sampler-${tries}`];
   inject.arm({ id: scorer, point: 'score.sample', action: 'stand' });

@@ -1,4 +1,6 @@
-/** A scorer of several files that names packages: on a machine that has neither its folder nor anything in its cache. */
+/**
+ * A scorer of several files that names packages: on a machine that has neither its folder nor anything in its cache.
+ */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,7 @@
-/** A stack with the servers of stack.yaml: a cluster of three NATS servers with accounts, and a namespace of a Temporal server. */
+/**
+ * A stack with the servers of stack.yaml: a cluster of three NATS servers with accounts, and a namespace of a Temporal
+ * server.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { jetstreamManager } from '@nats-io/jetstream';

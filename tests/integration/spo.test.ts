@@ -1,4 +1,7 @@
-/** The estimator spo: what each prompt has scored is the baseline of its next response, and decides whether it is chosen. */
+/**
+ * The estimator spo: what each prompt has scored is the baseline of its next response, and decides whether it is
+ * chosen.
+ */
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';

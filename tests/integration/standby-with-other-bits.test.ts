@@ -1,6 +1,7 @@
 /**
- * A run with `trainer.standby: 1` and `deterministic: false` whose trainers compute in other bits, as on two kinds of machines: when
- * the leader is lost, the standby leads with its own state, in a new term, and loads and replays nothing.
+ * A run with `trainer.standby: 1` and `deterministic: false` whose trainers compute in other bits, as on two kinds of
+ * machines: when the leader is lost, the standby leads with its own state, in a new term, and loads and replays
+ * nothing.
  */
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';

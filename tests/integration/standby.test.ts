@@ -1,4 +1,7 @@
-/** A run with `trainer.standby: 1`: a second trainer applies every batch, leads at once when the first is lost, and checks it. */
+/**
+ * A run with `trainer.standby: 1`: a second trainer applies every batch, leads at once when the first is lost, and
+ * checks it.
+ */
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -116,7 +119,8 @@ describe('a run with a standby (seed 42)', () => {
   it('gives its standby to a run that needs a trainer', async () => {
     const run = await loop.start(withStandby);
     await trainersOf(run);
-    await loop.said(run, /its standby \S+ is ready/); // A run whose standby is taken while it still loads does not say so.
+    // A run whose standby is taken while it still loads does not say so.
+    await loop.said(run, /its standby \S+ is ready/);
     const other = await loop.completed(alone);
     await loop.said(run, /has no standby: no second trainer is free/);
     expect(await essences(other)).toEqual(await essences(undisturbed));

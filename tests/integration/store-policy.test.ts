@@ -1,6 +1,6 @@
 /**
- * `petrel fleet policy`, enforced by versitygw: a machine with such a credential makes the rollouts and scores of a run, and the server
- * refuses everything that it is not for.
+ * `petrel fleet policy`, enforced by versitygw: a machine with such a credential makes the rollouts and scores of a
+ * run, and the server refuses everything that it is not for.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

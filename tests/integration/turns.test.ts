@@ -1,6 +1,6 @@
 /**
- * Two runs on one trainer whose rollouts take longer than every time limit of the stack: nobody steals the trainer, and no
- * iteration is computed twice. The samplers are slow (PETREL_PACE), and the limits are those of a local stack.
+ * Two runs on one trainer whose rollouts take longer than every time limit of the stack: nobody steals the trainer, and
+ * no iteration is computed twice. The samplers are slow (PETREL_PACE), and the limits are those of a local stack.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { timings } from '../../core/wire/messages.ts';
@@ -22,7 +22,7 @@ afterAll(async () => {
 
 const steps = 3;
 
-/** Both runs, started together. */
+/** Starts two runs together. */
 async function pair(share: 'queue' | 'turns'): Promise<[StartedRun, StartedRun]> {
   const recipe = { trainer: { total_training_steps: steps, share } };
   const both: [StartedRun, StartedRun] = [await loop.start(recipe), await loop.start(recipe)];

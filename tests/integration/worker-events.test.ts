@@ -1,4 +1,7 @@
-/** What becomes of workers is a record in the log of a run, and counted in the metrics of the iteration in which it happened. */
+/**
+ * What becomes of workers is a record in the log of a run, and counted in the metrics of the iteration in which it
+ * happened.
+ */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { LogLine } from '../../core/wire/messages.ts';
 import type { WorkerEvent } from '../../core/wire/worker-event.ts';
@@ -16,13 +19,13 @@ const pools = [
 beforeAll(() => loop.up(pools));
 afterAll(() => loop.remove());
 
-/** As `petrel logs --json` shows them. */
+/** The events as `petrel logs --json` shows them. */
 async function eventsOf(run: StartedRun): Promise<WorkerEvent[]> {
   const lines = (await runWords(loop.home, ['logs', run.runId, '--json', '-n', '1000'])).json<LogLine[]>();
   return lines.flatMap(({ event }) => event ?? []);
 }
 
-/** By iteration. */
+/** Counts by iteration. */
 async function counted(run: StartedRun, name: string): Promise<number[]> {
   return (await loop.iterations(run)).map(({ update }) => Number(update.timings[`fleet/${name}`]));
 }

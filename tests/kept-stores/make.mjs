@@ -200,7 +200,7 @@ async function endInIteration3(stack, name, state, ...command) {
   await stack.endAs(state, command, name, await stack.runTo(third, 'grpo.yaml', '--name', name));
 }
 
-/** Its batch 4 is committed and not applied. */
+/** Makes a killed run, whose batch 4 is committed and not applied. */
 async function makeKilled(stack) {
   await stack.runTo(
     { point: 'decide.after', facts: { kind: 'batch', iteration: 4 } },
@@ -211,7 +211,7 @@ async function makeKilled(stack) {
   stack.killEverything();
 }
 
-/** Its trainer was writing the weights of iteration 5. */
+/** Makes a killed run, whose trainer was writing the weights of iteration 5. */
 async function makeKilledLessons(stack) {
   await stack.runTo({ point: 'write.step', facts: { iteration: 5 } }, 'sft.yaml', '--name', 'sft-killed');
   stack.killEverything();

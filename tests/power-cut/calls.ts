@@ -75,5 +75,5 @@ function requestOf([name = '', first = '', second = '']: readonly string[], resu
   }
 }
 
-/** Without double slashes, and without a slash at the end. */
+/** The path without double slashes, and without a slash at the end. */
 const plain = (path: string): string => path.replaceAll(/\/+/g, '/').replace(/\/$/, '');

@@ -1,11 +1,11 @@
 /**
- * A disk after a power cut, from the calls that were made before it. What is assumed is what POSIX grants, which is less than
- * ext4 does:
+ * A disk after a power cut, from the calls that were made before it. What is assumed is what POSIX grants, which is
+ * less than ext4 does:
  *
  * - The bytes of a file survive when a sync of the file began after they were written and has ended. Otherwise the file
  *   may be empty, be full of zeros, or end early.
- * - A name in a folder survives when a sync of that folder began after the name was made and has ended. Syncing the file
- *   that it names does not help.
+ * - A name in a folder survives when a sync of that folder began after the name was made and has ended. Syncing the
+ *   file that it names does not help.
  * - Changes to a folder that were not synced survive in any combination that keeps the order of changes to one name. A
  *   rename inside a folder happens whole or not at all.
  */
@@ -173,7 +173,7 @@ export class Disk {
   }
 }
 
-/** When a change to a file or a folder was synced. */
+/** Remembers when a change to a file or a folder was synced. */
 class Syncs {
   readonly #syncs = new Map<string, { readonly begin: number; readonly end: number }[]>();
 

@@ -1,6 +1,6 @@
 /**
- * `verify.mjs <built checkout>`: verifies the ledgers of the stores whose folders it reads, a line each, by that checkout's own
- * code, and answers with a line of JSON: an array of verdicts.
+ * `verify.mjs <built checkout>`: verifies the ledgers of the stores whose folders it reads, a line each, by that
+ * checkout's own code, and answers with a line of JSON: an array of verdicts.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

@@ -104,7 +104,9 @@ export class Bed {
     await this.loop.remove();
   }
 
-  /** The reward is the share of sevens, and `acc` whether there is one. Its scorer process contains a fault point, too. */
+  /**
+   * The reward is the share of sevens, and `acc` whether there is one. Its scorer process contains a fault point, too.
+   */
   #writeScorer(): string {
     const path = join(this.loop.home, 'inputs', 'sevens-with-faults.mjs');
     const body = [

@@ -1,7 +1,7 @@
 /**
- * A stack whose rollouts and scores are made on two other machines, which have joined it over TLS. Each machine is a process group
- * with a home of its own, and reaches NATS through a proxy that can be cut, and S3 through another one. A store that is a folder
- * cannot be cut.
+ * A stack whose rollouts and scores are made on two other machines, which have joined it over TLS. Each machine is a
+ * process group with a home of its own, and reaches NATS through a proxy that can be cut, and S3 through another one. A
+ * store that is a folder cannot be cut.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ const trainers: readonly WorkerPool[] = [{ name: 'train', count: 1, roles: ['tra
 export interface Machine extends JoinedMachine {
   /** Name of its processes at points of faults. */
   readonly name: string;
-  /** Between the machine and everything that it reaches, except for a folder. */
+  /** The proxies between the machine and everything that it reaches, except for a folder. */
   readonly proxies: readonly CutProxy[];
   readonly instance: () => string | undefined;
 }
@@ -33,13 +33,16 @@ export interface Machine extends JoinedMachine {
 export class MachineBed {
   readonly bed: Bed;
   readonly #store: string | undefined;
-  /** Of the S3 server. */
+  /** Port of the S3 server. */
   readonly #s3Port: number | undefined;
   #machines: Machine[] = [];
   #file: JoinFile | undefined;
   #count = 0;
 
-  /** `store`: default: a folder. The server of an S3 store must be on loopback, and the variables of the AWS SDK name it. */
+  /**
+   * `store`: default: a folder. The server of an S3 store must be on loopback, and the variables of the AWS SDK name
+   * it.
+   */
   constructor(store?: string) {
     this.#store = store;
     this.#s3Port = store?.startsWith('s3://') === true ? portOnLoopback(process.env[endpointVariable]) : undefined;

@@ -1,4 +1,7 @@
-/** The stack on which a seed of faults of machines is played: one at a time, because the processes of a stack find their faults by a variable. */
+/**
+ * The stack on which a seed of faults of machines is played: one at a time, because the processes of a stack find their
+ * faults by a variable.
+ */
 import { ClusterBed } from './cluster-bed.ts';
 import type { MachineBed } from './machine-bed.ts';
 import { needsCluster } from './machine-plan.ts';
@@ -14,7 +17,7 @@ export class MachineBeds {
     this.#newBed = newBed;
   }
 
-  /** After a failed seed, the next one gets a new stack. Throws as `runMachineSeed`. */
+  /** Plays a seed; after a failed one, the next one gets a new stack. Throws as `runMachineSeed`. */
   async play(plan: MachinePlan, slack = 1): Promise<MachineResult> {
     if (this.#on !== undefined && this.#on instanceof ClusterBed !== needsCluster(plan)) await this.remove();
     this.#on ??= needsCluster(plan) ? new ClusterBed() : this.#newBed();

@@ -2,11 +2,14 @@
 import type { FaultPoint } from '../../infra/faults/index.ts';
 import { Seeded } from './seeded.ts';
 
-/** What happens, and within how many seconds the lost job must begin on another machine, where one is there that notices. */
+/**
+ * What happens, and within how many seconds the lost job must begin on another machine, where one is there that
+ * notices.
+ */
 const withinS = {
   killed: 3,
   'cut off and back': 15,
-  /** Until the server has closed its connection. */
+  /** Seconds until the server has closed its connection. */
   'cut off for long and back': 15,
   'cut off for good': 15,
   'two killed at once': undefined,

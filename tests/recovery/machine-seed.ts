@@ -15,9 +15,12 @@ import type { MachinePlan } from './machine-plan.ts';
 
 export interface MachineResult {
   readonly plan: MachinePlan;
-  /** From the loss until the lost job began on another machine. Absent when the job had its result, or went on where it was. */
+  /**
+   * Seconds from the loss until the lost job began on another machine. Absent when the job had its result, or went on
+   * where it was.
+   */
   readonly elsewhereAfterS?: number;
-  /** From the loss until the run's next decision, which needs the lost job. */
+  /** Seconds from the loss until the run's next decision, which needs the lost job. */
   readonly decidedAfterS: number;
   readonly seconds: number;
 }
@@ -41,21 +44,24 @@ const patienceMs = 120_000;
 const patience = () => AbortSignal.timeout(patienceMs);
 
 /**
- * Throws an error with the seed when the run is not what an undisturbed one is, or when the lost job began elsewhere too late.
- * `slack` multiplies the bounds, for a machine with other work.
+ * Throws an error with the seed when the run is not what an undisturbed one is, or when the lost job began elsewhere
+ * too late. `slack` multiplies the bounds, for a machine with other work.
  */
 export function runMachineSeed(on: MachineBed, plan: MachinePlan, slack = 1): Promise<MachineResult> {
   return onRun(on, plan, (given) => disturb(on, plan, slack, given));
 }
 
-/** As `runMachineSeed`: a server of the stack's NATS is killed, another one each seed, and comes back after the run. */
+/**
+ * Does what `runMachineSeed` does, but a server of the stack's NATS is killed, another one each seed, and comes back
+ * after the run.
+ */
 export function runClusterSeed(on: ClusterBed, plan: MachinePlan): Promise<MachineResult> {
   return onRun(on, plan, (given) => loseServer(on, plan, given));
 }
 
 interface RunToDisturb {
   readonly run: StartedRun;
-  /** Of an undisturbed run. */
+  /** The essence of an undisturbed run. */
   readonly expected: Essence;
   readonly startedAt: number;
 }
@@ -194,7 +200,7 @@ async function killed(on: MachineBed, machine: Machine): Promise<void> {
   await end(machine);
 }
 
-/** With a folder as the store the machine stands still while it is cut off, because it would reach the folder. */
+/** Cuts off the machine; with a folder as the store it also stands still, because it would reach the folder. */
 async function cut(loss: Loss): Promise<void> {
   for (const proxy of loss.machine.proxies) proxy.cut();
   if (loss.on.cutsStore) thaw(loss);
@@ -211,8 +217,8 @@ async function connectionCloses({ on, machine }: Loss): Promise<void> {
 }
 
 /**
- * The machine is back when its job has been done elsewhere, and `until` has resolved. It finishes the job too, and that result
- * is refused. When the run has ended by then, the machine may hear that first, and drops its samples.
+ * The machine is back when its job has been done elsewhere, and `until` has resolved. It finishes the job too, and that
+ * result is refused. When the run has ended by then, the machine may hear that first, and drops its samples.
  */
 async function cutOffAndBack(loss: Loss, until?: Promise<void>): Promise<Took> {
   const { on, run, machine, plan, jobId } = loss;
@@ -238,7 +244,10 @@ async function controlMachine(loss: Loss): Promise<Took> {
   return { decidedAfterS: secondsFrom(at, await decided()) };
 }
 
-/** Causes the loss. Resolves when another machine has done the job, where it has to be done again, and the run has decided. */
+/**
+ * Causes the loss. Resolves when another machine has done the job, where it has to be done again, and the run has
+ * decided.
+ */
 async function goesOn(loss: Loss, cause: () => Promise<void>): Promise<Took> {
   const { again } = loss.plan.place;
   const begun = visit(loss, 'begun', { point: 'job.begin' });

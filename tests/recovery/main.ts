@@ -1,8 +1,8 @@
 /**
- * `npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--subject <name>] [--alone] [--machines] [--store <folder or s3://…>] [--json]`
- * `--subject`: the run that is disturbed (subjects.ts); default: grpo.
- * `--machines`: faults of machines that have joined, and of the control machine (machine-plan.ts), one per run.
- * `--alone`: one fault per run, each fault in turn, and the cost of each compared with an undisturbed run.
+ * `npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--subject <name>] [--alone] [--machines] [--store
+ * <folder or s3://…>] [--json]` `--subject`: the run that is disturbed (subjects.ts); default: grpo. `--machines`:
+ * faults of machines that have joined, and of the control machine (machine-plan.ts), one per run. `--alone`: one fault
+ * per run, each fault in turn, and the cost of each compared with an undisturbed run.
  */
 import { parseArgs } from 'node:util';
 import { Bed } from './bed.ts';

@@ -74,7 +74,7 @@ export interface Pair {
    */
   readonly counts: 'from position' | 'from iteration' | 'none';
   readonly when: When;
-  /** Both when absent. */
+  /** The layout; absent: both. */
   readonly layout?: Layout;
   /** The fault happens at one of this many first visits. */
   readonly visits?: number;

@@ -6,7 +6,7 @@ import type { Plan } from './plan.ts';
 import { runSeed } from './seed.ts';
 import type { Blow } from './strike.ts';
 
-/** For a loaded machine. A stuck run is detected much earlier. */
+/** The patience for a loaded machine. A stuck run is detected much earlier. */
 const patienceMs = 600_000;
 
 /** Returns the results of the seeds after all of them have ended. */

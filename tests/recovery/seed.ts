@@ -21,7 +21,7 @@ export interface SeedResult {
   readonly blows: readonly Blow[];
   /** The whole time, except for starting the stack and for the undisturbed run. */
   readonly seconds: number;
-  /** From the start of the run to its end. */
+  /** Seconds from the start of the run to its end. */
   readonly runSeconds: number;
 }
 

@@ -1,4 +1,6 @@
-/** Causes one fault of a run: arms it, waits until a process reaches the point, acts, and measures when the run is back. */
+/**
+ * Causes one fault of a run: arms it, waits until a process reaches the point, acts, and measures when the run is back.
+ */
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { isAlive } from '../../infra/stack/process.ts';
@@ -21,13 +23,13 @@ export interface Blow {
   /** The process that stopped at the point. */
   readonly stood: string;
   /**
-   * Until the supervisor, or its successor, reported the death. Undefined when no supervisor was left, or when the
-   * process is not one of its own.
+   * Seconds until the supervisor, or its successor, reported the death. Undefined when no supervisor was left, or when
+   * the process is not one of its own.
    */
   readonly noticedAfterS: number | undefined;
-  /** Until every process of the stack was ready again. */
+  /** Seconds until every process of the stack was ready again. */
   readonly wholeAfterS: number;
-  /** Until the run's next decision or status entry was committed. */
+  /** Seconds until the run's next decision or status entry was committed. */
   readonly committedAfterS: number;
 }
 
@@ -73,7 +75,10 @@ export async function doStrike(context: Context, id: string, strike: Strike): Pr
   };
 }
 
-/** When the supervisor first reported that one of the victims has ended, or that its successor is ready. */
+/**
+ * Time from the strike until the supervisor first reported that one of the victims has ended, or that its successor is
+ * ready.
+ */
 function noticed({ loop }: Bed, { kills, replaces }: Fault, standing: Standing, atMs: number): number | undefined {
   if (kills.includes('everything')) return undefined;
   const victims = [

@@ -69,7 +69,8 @@ function sizeOf(path: string): number | undefined {
   try {
     return lstatSync(path).size;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined; // the file was removed after it was listed
+    // The file was removed after it was listed.
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw error;
   }
 }

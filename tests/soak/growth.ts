@@ -5,10 +5,10 @@
 import { median } from '../../bench/clock.ts';
 import type { ProcessSample } from './processes.ts';
 
-/** In MiB or handles per round. */
+/** A slope in MiB or handles per round. */
 export interface Slope {
   readonly perRound: number;
-  /** Its standard error. */
+  /** Standard error of the slope. */
   readonly error: number;
 }
 
@@ -32,9 +32,9 @@ export interface Growth {
 }
 
 /**
- * A heap grows until its next great collection: the control process has one in some sixteen rounds, and all processes begin
- * in step. So memory is judged over two such times at least, after the first; handles are all open after a few rounds. Fewer
- * samples than `least` say nothing about a slope.
+ * A heap grows until its next great collection: the control process has one in some sixteen rounds, and all processes
+ * begin in step. So memory is judged over two such times at least, after the first; handles are all open after a few
+ * rounds. Fewer samples than `least` say nothing about a slope.
  */
 const settledMemory = { after: 18, least: 32 };
 const settledHandles = { after: 3, least: 4 };

@@ -1,7 +1,7 @@
 /**
- * `npm run spot -- [--trace NAME|FILE] [--losses-per-hour X --bulk Y] [--seed N] [--speed 60] [--iterations N | --recipe FILE] [--slow-recovery SECONDS]
- * [--svg FILE] [--json]`: a run on three spot machines that are lost by a trace, beside the same run undisturbed (docs/spot.md). Exits
- * with 1 when a bound does not hold.
+ * `npm run spot -- [--trace NAME|FILE] [--losses-per-hour X --bulk Y] [--seed N] [--speed 60] [--iterations N |
+ * --recipe FILE] [--slow-recovery SECONDS] [--svg FILE] [--json]`: a run on three spot machines that are lost by a
+ * trace, beside the same run undisturbed (docs/spot.md). Exits with 1 when a bound does not hold.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

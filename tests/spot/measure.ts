@@ -1,4 +1,7 @@
-/** What a run under losses cost in time: `effectiveTime` as docs/spot.md defines it, and tokens that were decoded for nothing. */
+/**
+ * What a run under losses cost in time: `effectiveTime` as docs/spot.md defines it, and tokens that were decoded for
+ * nothing.
+ */
 import type { NatsConnection } from '@nats-io/nats-core';
 import { cpus } from 'node:os';
 import { billOfFleet } from '../../core/fleet/bill.ts';
@@ -17,7 +20,7 @@ export interface MachineSeconds {
   readonly bought: number;
   readonly booting: number;
   readonly lost: number;
-  /** For jobs, between them, and for nobody. */
+  /** Seconds in which machines waited: for jobs, between them, and for nobody. */
   readonly waiting: number;
 }
 
@@ -29,8 +32,8 @@ export interface MachineTime extends MachineSeconds {
 }
 
 /**
- * `whole`: from the start of the run to its end; `ends`: of its iterations, ascending; `losses`: when machines were told to leave or
- * were lost, and when the trainer was.
+ * `whole`: from the start of the run to its end; `ends`: of its iterations, ascending; `losses`: when machines were
+ * told to leave or were lost, and when the trainer was.
  */
 export async function machineTime(
   log: FleetLog,
@@ -60,8 +63,8 @@ export async function machineTime(
 }
 
 /**
- * What machines waited in the disturbed iterations more than in the same ones of the undisturbed run, which do the same work. In the
- * others nothing is missing, so what they wait more is chance.
+ * What machines waited in the disturbed iterations more than in the same ones of the undisturbed run, which do the same
+ * work. In the others nothing is missing, so what they wait more is chance.
  */
 export function waitingCaused({ iterations, disturbed }: MachineTime, undisturbed: MachineTime): number {
   const more = disturbed.map((i) => (iterations[i]?.waiting ?? 0) - (undisturbed.iterations[i]?.waiting ?? 0));
@@ -76,16 +79,17 @@ export const effectiveTime = ({ booting, lost, bought }: MachineSeconds, caused:
   1 - (booting + lost + caused) / bought;
 
 /**
- * Tokens that workers had decoded of rollout jobs which other workers ended. Workers tell twice a second how far they are (`timings.local`);
- * what a lost one decoded after that is estimated from its speed. Of a job that changes hands twice some tokens count twice.
+ * Tokens that workers had decoded of rollout jobs which other workers ended. Workers tell twice a second how far they
+ * are (`timings.local`); what a lost one decoded after that is estimated from its speed. Of a job that changes hands
+ * twice some tokens count twice.
  */
 export class DecodedTokens {
   readonly #perSecond: number;
-  /** By job: who had it last, and how many of its tokens were decoded by then. */
+  /** Maps a job to its last worker and the number of tokens that were decoded by then. */
   readonly #jobs = new Map<string, { readonly worker: string; readonly done: number }>();
-  /** By worker, in ms: its last word. */
+  /** Maps a worker to the time of its last word, in ms. */
   readonly #heardAt = new Map<string, number>();
-  /** By lost worker: tokens since its last word. */
+  /** Maps a lost worker to its tokens since its last word. */
   readonly #untold = new Map<string, number>();
   readonly #handedOver = new Map<string, number>();
 

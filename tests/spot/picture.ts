@@ -35,7 +35,7 @@ function axis({ top, height }: { top: number; height: number }, title: string, l
 <text x="${size.left + 6}" y="${top + 10}" fill="#555">${title}</text>`;
 }
 
-/** Where the number of lost machines has grown. */
+/** Marks where the number of lost machines has grown. */
 function lossMarks(moments: readonly Moment[], x: (at: number) => number): string {
   const bottom = panels.reward.top + panels.reward.height;
   return moments

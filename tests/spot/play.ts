@@ -133,7 +133,7 @@ const tiny = ({ iterations }: SpotSettings): Tree => ({
   trainer: { total_training_steps: iterations, save_freq: 10 },
 });
 
-/** By rollout job, the tokens that its worker had from the journal. */
+/** Tokens that the worker of a rollout job had from the journal, by job. */
 async function resumedTokens(
   { runId, log }: StartedRun,
   iterations: readonly Iteration[],
@@ -146,7 +146,7 @@ async function resumedTokens(
   return new Map(await Promise.all(jobs.map(read)));
 }
 
-/** As long as the run makes progress. */
+/** Waits for the run's end, as long as the run makes progress. */
 async function completed({ log }: StartedRun): Promise<void> {
   let [position, since] = [-1, Date.now()];
   const isOver = async () => {
@@ -161,7 +161,10 @@ async function completed({ log }: StartedRun): Promise<void> {
   await poll(isOver, { everyMs: 50, timeoutMs: 3_600_000 });
 }
 
-/** Plays the losses until the run has ended. Returns how many machines and trainers were lost, and when (seconds since the epoch). */
+/**
+ * Plays the losses until the run has ended. Returns how many machines and trainers were lost, and when (seconds since
+ * the epoch).
+ */
 async function lose(
   on: FleetBed,
   losses: readonly Loss[],

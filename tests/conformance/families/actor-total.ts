@@ -46,7 +46,7 @@ function total(testCase: GoldenCase): Outcome {
   };
 }
 
-/** Then a micro-batch's loss is its part of the mini-batch's, and metrics are sums. */
+/** True when the totals are given: then a micro-batch's loss is its part of the mini-batch's, and metrics are sums. */
 function hasTotals({ dpSize = 1, ...totals }: ActorLossConfig['totals']): boolean {
   return dpSize > 1 || Object.values(totals).some((total) => total !== undefined);
 }

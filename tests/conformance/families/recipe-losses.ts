@@ -138,7 +138,9 @@ function sequenceLogProbs(testCase: GoldenCase): Outcome {
   return { logps: rowSums(logProb_T, rows).map((sum, s) => (average ? sum / Math.max(counts_S[s]!, 1) : sum)) };
 }
 
-/** The reference takes the Q and accuracies of a row's whole group from `Q_bc` and `acc_bc`; rows are ordered by group. */
+/**
+ * The reference takes the Q and accuracies of a row's whole group from `Q_bc` and `acc_bc`; rows are ordered by group.
+ */
 function primeRewardModel(testCase: GoldenCase): Outcome {
   const [params, inputs] = [paramsOf(testCase), inputsOf(testCase)];
   const rows = maskedRows(inputs.get('response_mask'));
