@@ -11,7 +11,7 @@ const cacheBytes = 64 * 1024 * 1024;
 
 export class OpenDatasets {
   readonly #cache = new BlockCache(cacheBytes);
-  /** In the order of their last use. */
+  /** Datasets in the order of their last use. */
   readonly #open = new Map<string, Promise<Dataset>>();
 
   /** Throws PauseError `DamagedDataset`. */

@@ -1,10 +1,11 @@
 /**
- * How fast a worker decodes: tokens per second of decoding, over its last rollout jobs. Jobs share the decoding steps, so a second in which
- * several jobs decode counts once, and a job is counted when those that run beside it have ended, too: until then nobody knows how many
- * tokens of these were decoded in its time. A job's tokens count as decoded evenly.
+ * How fast a worker decodes: tokens per second of decoding, over its last rollout jobs. Jobs share the decoding steps,
+ * so a second in which several jobs decode counts once, and a job is counted when those that run beside it have ended,
+ * too: until then nobody knows how many tokens of these were decoded in its time. A job's tokens count as decoded
+ * evenly.
  */
 
-/** Of one job. Times in seconds. */
+/** The decoding of one job. Times in seconds. */
 export interface DecodedSpan {
   readonly from: number;
   readonly to: number;
@@ -12,9 +13,9 @@ export interface DecodedSpan {
   readonly tokens: number;
 }
 
-/** As many as a worker runs at once. */
+/** The number of jobs that a worker runs at once. */
 const jobsInWindow = 8;
-/** Those that overlap the ones in the window. */
+/** The number of jobs that are kept, because they may overlap the ones in the window. */
 const jobsKept = 3 * jobsInWindow;
 
 export class DecodingRate {

@@ -1,6 +1,6 @@
 /**
- * Drains a worker that was told to leave. The worker finishes the in-flight jobs that will be done within the grace period
- * and requeues the others at once. A requeued job costs no retry budget; another worker runs it.
+ * Drains a worker that was told to leave. The worker finishes the in-flight jobs that will be done within the grace
+ * period and requeues the others at once. A requeued job costs no retry budget; another worker runs it.
  */
 import { PreemptedError } from '../core/errors.ts';
 import type { Stage } from '../core/wire/jobs.ts';
@@ -56,7 +56,10 @@ export class InFlightJob {
     this.#beganAt = now;
   }
 
-  /** Estimated time left in ms: from the job's progress, else from how long such a job took before; undefined when unknown. */
+  /**
+   * Estimated time left in ms: from the job's progress, else from how long such a job took before; undefined when
+   * unknown.
+   */
   remainingMs(now: number, usualMs: number | undefined): number | undefined {
     if (this.#beganAt === undefined) return Number.POSITIVE_INFINITY;
     const { done, total } = this.progress;

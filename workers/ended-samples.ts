@@ -12,7 +12,7 @@ export interface EndedSamplesPorts {
   readonly publish: (subject: string, text: string) => void;
 }
 
-/** For the samples of one rollout job. */
+/** Tells of the ended samples of one rollout job. */
 export function tellOfSamples(job: JobMessage, ports: EndedSamplesPorts): (samples: readonly EndedSample[]) => void {
   const { scoring, runId, store, jobId } = job;
   const { scorer } = ports;
@@ -26,7 +26,7 @@ export function tellOfSamples(job: JobMessage, ports: EndedSamplesPorts): (sampl
   };
 }
 
-/** As many samples in each piece as fit into one message. */
+/** Cuts the samples into pieces, each with as many as fit into one message. */
 function piecesOf(samples: readonly EndedSample[]): EndedSample[][] {
   const pieces: EndedSample[][] = [];
   let room = 0;

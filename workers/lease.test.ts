@@ -87,7 +87,8 @@ describe('the lease of a trainer', () => {
     await lease.use(run('a'), job);
     for (const waiting of ['b', 'c']) lease.refuse(run(waiting));
     lease.release('a');
-    expect([lease.refuse(run('b')), lease.refuse(run('c'))]).toEqual([undefined, undefined]); // b has not claimed its job yet
+    // B has not claimed its job yet.
+    expect([lease.refuse(run('b')), lease.refuse(run('c'))]).toEqual([undefined, undefined]);
     await lease.use(run('b'), job);
     await expect(lease.use(run('c'), job)).rejects.toMatchObject({ code: 'TrainerLeased' });
     expect(lease.runId).toBe('b');

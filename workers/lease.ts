@@ -3,8 +3,8 @@
  * keeps the trainer until it pauses, ends or ends its turn (activities/turns.ts), however long its rollouts and scorers
  * take. Other runs wait in the order of their first request, with the state `queued`.
  *
- * A standby follows a run that another trainer leads. It leads from the first job on that a leader would do, and it gives
- * way to a run that waits for a trainer.
+ * A standby follows a run that another trainer leads. It leads from the first job on that a leader would do, and it
+ * gives way to a run that waits for a trainer.
  */
 import { RetryableError } from '../core/errors.ts';
 
@@ -14,7 +14,7 @@ export interface Leaseholder {
   readonly store: string;
   /** The components of its job, where the run is divided and has a trainer for others. Absent: all. */
   readonly components?: readonly string[];
-  /** Its job is one of a standby. */
+  /** True when its job is one of a standby. */
   readonly standby?: true;
 }
 
@@ -94,7 +94,10 @@ export class TrainerLease {
     return this.#holder?.runId === runId && first !== undefined && components?.join(' ') !== first;
   }
 
-  /** Why a job of this run must wait; undefined when it may start. A standby waits in no order: every other run comes first. */
+  /**
+   * Why a job of this run must wait; undefined when it may start. A standby waits in no order: every other run comes
+   * first.
+   */
   refuse({ runId, standby }: Pick<Leaseholder, 'runId' | 'standby'>): string | undefined {
     if (this.#holder?.runId === runId) return undefined;
     const wait = () => standby === true || this.#wait(runId);
@@ -150,8 +153,8 @@ export class TrainerLease {
   }
 
   /**
-   * Another trainer works for the run, or only for these components of it. So it leaves the queue here, and what the other
-   * one has need not be in memory twice.
+   * Another trainer works for the run, or only for these components of it. So it leaves the queue here, and what the
+   * other one has need not be in memory twice.
    */
   trainedElsewhere(runId: string, components?: readonly string[]): void {
     if (components === undefined || this.#holder?.runId !== runId) {

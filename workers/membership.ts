@@ -1,4 +1,4 @@
-/** Where a worker's process belongs: to the stack of its machine, or to one that its machine has joined. */
+/** The stack of a worker's process: that of its machine, or one that its machine has joined. */
 import { AuthorizationError, UserAuthenticationExpiredError } from '@nats-io/nats-core';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { errorToJson, UnfitError } from '../core/errors.ts';
@@ -29,12 +29,16 @@ export interface Membership
   readonly instance: string;
   readonly target: HasNats;
   /**
-   * Until the signal is aborted: keeps the stack running, or this machine a member. `end`: the process must end with this code.
+   * Keeps the stack running, or this machine a member, until the signal is aborted. `end`: the process must end with
+   * this code.
    */
   readonly keep: (nc: NatsConnection, signal: AbortSignal, end: (code: number, why: string) => void) => void;
 }
 
-/** How often a joined worker asks for its next JWT. It learns then that the stack runs another build; a control process that starts lets it ask at once. */
+/**
+ * How often a joined worker asks for its next JWT. It learns then that the stack runs another build; a control process
+ * that starts lets it ask at once.
+ */
 const renewMs = 30_000;
 
 export function membership(home: string, env: NodeJS.ProcessEnv = process.env): Membership {
@@ -119,8 +123,8 @@ async function untilLonely(nc: NatsConnection, ms: number): Promise<void> {
 const mostRefusals = 10;
 
 /**
- * Resolves when the server has refused this machine's credential so often in a row that it was revoked or has expired. Asking to join
- * again then tells why.
+ * Resolves when the server has refused this machine's credential so often in a row that it was revoked or has expired.
+ * Asking to join again then tells why.
  */
 async function untilRefused(nc: NatsConnection): Promise<void> {
   let refusals = 0;

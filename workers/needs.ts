@@ -23,7 +23,10 @@ export interface NeedPorts {
   readonly openStore: (url: string) => Promise<Store>;
   /** undefined in a worker that only scores. */
   readonly engine: EngineFacts | undefined;
-  /** The metadata service of this machine gives credentials to every program, so scorers of the user's own need a sandbox. */
+  /**
+   * The metadata service of this machine gives credentials to every program, so scorers of the user's own need a
+   * sandbox.
+   */
   readonly closedToScorers: boolean;
 }
 
@@ -98,7 +101,7 @@ const noOpenScorer: Need = {
 const packages = 'the Python packages of scorers';
 const sandbox = 'a sandbox';
 
-/** Of a reward job: the packages of built-in scorers in Python, and a sandbox. */
+/** Needs of a reward job: the packages of built-in scorers in Python, and a sandbox. */
 function scorerNeeds({ stage, runId, input }: JobMessage): Need[] {
   if (stage !== 'reward') return [];
   const { scorer, settings, sandbox: walled } = input as Partial<RewardInput>;
@@ -124,8 +127,8 @@ const walledNeed = (isPython: boolean): Need => ({
 });
 
 /**
- * Where rows choose their scorers, the first job whose rows have the need shows it. From then on the run's jobs have it, and
- * those of other runs do not.
+ * When rows choose their scorers, the first job whose rows have the need shows it. From then on the run's jobs have it,
+ * and those of other runs do not.
  */
 function foundByRows({ name, check }: Need, runId: string): Need {
   return { name: `${name}, for rows of ${runId}`, check: async () => undefined, checkAgain: check };

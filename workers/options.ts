@@ -1,4 +1,6 @@
-/** Command line of a worker process: `worker.js --name N --roles trainer,rollout,reward [--threads T] [--notice ec2]`. */
+/**
+ * Command line of a worker process: `worker.js --name N --roles trainer,rollout,reward [--threads T] [--notice ec2]`.
+ */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { InvalidInputError } from '../core/errors.ts';

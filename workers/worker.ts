@@ -79,7 +79,7 @@ const rewardSlotDelayMs = 250;
  */
 const unfitDelayMs = (deliveries: number) => Math.min(1_000, 10 * 2 ** Math.min(deliveries, 7));
 
-/** For what a job needs the lease of a trainer. */
+/** The run, and the part of it, for which a trainer is leased. */
 function leaseOf({ runId, store, input }: JobMessage): Leaseholder {
   const { part, components, standby } = input as Partial<Trains & Pick<UpdateInput, 'standby'>>;
   return { runId, store, ...(part === true && components && { components }), ...(standby === true && { standby }) };
@@ -94,7 +94,7 @@ function decodedBy({ seconds, counts }: EngineAnswer, to: number): DecodedSpan {
 export interface WorkerPorts {
   readonly nc: NatsConnection;
   readonly identity: WorkerIdentity;
-  /** Of the machine of the control process. */
+  /** Instance of the control process's machine. */
   readonly stackInstance: string;
   readonly timing: Timing;
   readonly home: string;
@@ -120,7 +120,7 @@ export class Worker {
   readonly #options: WorkerRoles;
   readonly #ports: WorkerPorts;
   readonly #identity: WorkerIdentity;
-  /** In records and logs. */
+  /** The worker's name in records and logs. */
   readonly #name: string;
   readonly #since = new Date().toISOString();
   readonly #lease: TrainerLease;
@@ -139,7 +139,7 @@ export class Worker {
   readonly #decoding = new DecodingRate();
   #leaving: Notice | undefined;
   #pullers: Puller[] = [];
-  /** Of each role: the one that takes the jobs that were sent to this worker alone. */
+  /** The puller of each role that takes the jobs which were sent to this worker alone. */
   readonly #ownJobs = new Map<Role, Puller>();
   /** Jobs that this worker holds or is claiming, by run and job id. */
   readonly #claimed = new Set<string>();
@@ -182,7 +182,7 @@ export class Worker {
     this.#beacon = new PresenceBeacon(ports.nc, ports.timing, () => this.#presence());
   }
 
-  /** When this returns, the worker is pulling and has announced itself. */
+  /** Starts the worker: when this returns, it is pulling and has announced itself. */
   async start(): Promise<void> {
     const { roles, threads } = this.#options;
     const servesOn = await this.#ports.servesOn?.();
@@ -381,8 +381,8 @@ export class Worker {
     };
     faultPoint('result.before', facts);
     const outcome = await store.create(key, encodeRecord(proven(record, identityText(this.#identity), claim.secret)));
-    // Another worker has finished the job because this process seemed dead, and this result is discarded. If the existing
-    // one lacks its proof, the job comes again.
+    // Another worker has finished the job because this process seemed dead, and this result is discarded. If the
+    // existing one lacks its proof, the job comes again.
     if (outcome !== 'created')
       this.#say(
         message,

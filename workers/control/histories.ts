@@ -12,7 +12,9 @@ export interface SeenHistory {
   readonly taskAttempts: number;
 }
 
-/** After this many failed attempts in this process a task is stuck. The server waits long before the fourth attempt. */
+/**
+ * After this many failed attempts in this process, a task is stuck. The server waits long before the fourth attempt.
+ */
 const stuckAttempts = 2;
 /**
  * Time from one stuck execution until the next one may be ended. It doubles each time, for a workflow that is always

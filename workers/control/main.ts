@@ -124,7 +124,7 @@ async function openServed(url: string): Promise<Store> {
 }
 
 let ownBuild: Promise<Build> | undefined;
-/** By store: machines that come at once wait for the same writes. */
+/** Publications by store, because machines that come at once wait for the same writes. */
 const publishing = new Map<string, Promise<string>>();
 function publishOwnBuild(url: string): Promise<string> {
   const work = publishing.get(url) ?? putOwnBuild(url).finally(() => publishing.delete(url));
@@ -194,7 +194,8 @@ const ports: ActivityPorts = {
     return new RunLog(store, runId);
   },
   appendStatus: async (log, change, ...rest) => {
-    // Who sees that a run has ended or paused may ask for its bill. The run does not wait long for the store of the fleet.
+    // Who sees that a run has ended or paused may ask for its bill. The run does not wait long for the store of the
+    // fleet.
     if (change.state === 'paused' || (change.state !== undefined && endedStates.has(change.state)))
       await within(billMs, usage.write());
     return appendStatus(log, change, ...rest);

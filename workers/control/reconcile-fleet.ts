@@ -14,7 +14,7 @@ export interface ReconcileFleetPorts {
   readonly log: (line: string) => void;
 }
 
-/** Until the signal is aborted. When Temporal does not answer, the next round tries again. */
+/** Reconciles the fleet until the signal is aborted. When Temporal does not answer, the next round tries again. */
 export async function reconcileFleet({ home, client, log }: ReconcileFleetPorts, signal: AbortSignal): Promise<void> {
   let said: string | undefined;
   while (!signal.aborted) {

@@ -31,7 +31,7 @@ import { Reminders } from './reminders.ts';
 
 /** How often the runs are compared with their workflows. */
 const everyMs = 1_000;
-/** In a store that charges for requests, the desired state is read in one of this many rounds. */
+/** One round in this many reads the desired state in a store that charges for requests. */
 const paidRounds = 12;
 /** How often it is checked that no other stack has taken this one's name. */
 const nameRounds = { free: 5, paid: 60 };

@@ -14,7 +14,7 @@ import type { Say } from '../../infra/telemetry/run-log-lines.ts';
 export interface WorkerWatchPorts {
   readonly nc: NatsConnection;
   readonly home: string;
-  /** Of this machine. */
+  /** Instance of this machine. */
   readonly instance: string;
   readonly timing: Timing;
   /** Does the server tell whose connection has closed? If not, a worker that is silent for long is lost. */

@@ -20,7 +20,9 @@ export interface MetricsFilesPorts {
   readonly log: (line: string) => void;
 }
 
-/** Until the signal is aborted. A file that cannot be written affects nothing else, and is tried again. */
+/**
+ * Writes the files until the signal is aborted. A file that cannot be written affects nothing else, and is tried again.
+ */
 export async function writeMetricsFiles(ports: MetricsFilesPorts, signal: AbortSignal): Promise<void> {
   const problems = new Map<string, string>();
   /** Logs a problem once, until it is another one or gone. */

@@ -92,7 +92,7 @@ export async function advantage(
   };
 }
 
-/** Without those of advantages, where the update makes them. */
+/** The metrics of the batch, without those of advantages when the update makes them. */
 function metricsOf(...of: Parameters<typeof batchMetrics>): Record<string, number> {
   const all = batchMetrics(...of);
   const [input] = of;

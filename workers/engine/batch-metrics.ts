@@ -14,8 +14,8 @@ import { rowsOf } from './rows.ts';
 import type { Composition } from './samples.ts';
 
 /**
- * `before`: the batch before the rollout correction, with the entropy of the policy that sampled when it was made with its
- * log-probs.
+ * `before`: the batch before the rollout correction, with the entropy of the policy that sampled when it was made with
+ * its log-probs.
  */
 export function batchMetrics(
   input: AdvantageInput,
@@ -107,7 +107,7 @@ function scorerMetrics({ samples }: Composition): Record<string, number> {
   );
 }
 
-/** As in the loss (verl): aggregated in its mode, over the whole batch. */
+/** The entropy as in the loss (verl): aggregated in its mode, over the whole batch. */
 function entropyOf({ algorithm: { loss } }: AdvantageInput, batch: Layout, entropy_T: Float32Array): number {
   const rows = rowsOf(batch);
   return aggregate(entropy_T, rows, loss.lossAggMode as LossAggMode, batchTotals(rows, loss.lossScaleFactor)).value;

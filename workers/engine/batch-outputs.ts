@@ -24,18 +24,18 @@ export type Layout = Omit<BatchTensors, 'advantages_T' | 'returns_T' | 'rewards_
 /** A batch with what the models say of it. */
 export interface MadeOutputs {
   readonly layout: Layout;
-  /** Of the policy before the update. */
+  /** Entropy of the policy before the update. */
   readonly entropy_T?: Float32Array;
   /** Σ π² over the vocabulary at each token, where the estimator reads it. */
   readonly sumPiSquared_T?: Float32Array;
-  /** Of the implicit reward model before the update, where the batch is made with them. */
+  /** Log-probs of the implicit reward model before the update, when the batch is made with them. */
   readonly rewardModelLogProbs_T?: Float32Array;
 }
 
 /**
  * Old log-probs where an update takes more than one step (with one, they are those of its own forward pass) or the
- * batch itself reads them, those of the rollout where it bypasses them, reference log-probs where the loss or the reward
- * asks for them, values where the estimator reads them.
+ * batch itself reads them, those of the rollout where it bypasses them, reference log-probs where the loss or the
+ * reward asks for them, values where the estimator reads them.
  */
 export async function withOutputs(
   host: EngineHost,
@@ -130,7 +130,7 @@ export async function withOutputs(
   };
 }
 
-/** Of one of petrel's estimators; one of the user's own says its needs in its module. */
+/** The needs of one of petrel's estimators; one of the user's own says its needs in its module. */
 const needsOf = ({ inputs, algorithm }: AdvantageInput): readonly AdvantageNeed[] =>
   inputs.estimator === undefined ? needsOfEstimator(algorithm.advEstimator as AdvantageName) : [];
 
@@ -151,7 +151,7 @@ const readsValues = (input: AdvantageInput): boolean =>
 
 type TokenOutput = 'logProbs' | 'entropy' | 'sumPiSquared' | 'values';
 
-/** Those that the critic's own job has made. */
+/** The values that the critic's own job has made. */
 async function valuesOfOther(
   host: EngineHost,
   context: JobContext,

@@ -17,7 +17,7 @@ import type { CopiedComponent, FromWriter, ToWriter, WriteJob, WriterThreadData 
 
 const port = parentPort;
 if (port === null) throw new Error('workers/engine/checkpoint-writer-thread.ts runs as a worker thread');
-/** On Linux this sets the priority of the calling thread only: training goes first. */
+/** Training goes first: on Linux this sets the priority of the calling thread only. */
 if (process.platform === 'linux') setPriority(19);
 const stores = storesByUrl(checkedByMainThread);
 const ticks = new Int32Array((workerData as WriterThreadData).ticks);

@@ -73,7 +73,7 @@ const worthAThread = 16 * 2 ** 20;
 
 export class CheckpointWriter {
   readonly #ticks: SharedArrayBuffer;
-  /** By component. */
+  /** Copies by component. */
   readonly #copies = new Map<string, CheckpointCopies>();
   #thread: WriterThread | undefined;
   /** Receives the prepared memory. */
@@ -97,7 +97,9 @@ export class CheckpointWriter {
     this.#running().prepare(engine.elements * Float32Array.BYTES_PER_ELEMENT, port2);
   }
 
-  /** Resolves when the state is copied, so the caller may change it then; `written` resolves when the copy is stored. */
+  /**
+   * Resolves when the state is copied, so the caller may change it then; `written` resolves when the copy is stored.
+   */
   async write(
     place: WriteJob['place'],
     { engines, blockHash }: Pick<RunState, 'engines' | 'blockHash'>,
@@ -131,7 +133,9 @@ export class CheckpointWriter {
     return this.#thread;
   }
 
-  /** Memory that is still being prepared is worth waiting for: other memory would take longer, and both would be held. */
+  /**
+   * Memory that is still being prepared is worth waiting for: other memory would take longer, and both would be held.
+   */
   async #awaitPrepared(): Promise<void> {
     const port = this.#prepared;
     this.#prepared = undefined;

@@ -142,7 +142,7 @@ export class EngineClient {
     this.#send({ type: 'hand-back', because });
   }
 
-  /** After the jobs of a trainer: completes running writes, and saves the state in memory if there is time. */
+  /** Completes running writes after the jobs of a trainer, and saves the state in memory if there is time. */
   saveLast(inTime: boolean): Promise<LastState> {
     return new Promise((resolve) => {
       this.#onLastState = resolve;

@@ -1,7 +1,7 @@
 /**
  * The compare stage: which of two given responses does the model at a position prefer? A policy prefers the one whose
- * log-prob has risen more against the reference (the implicit reward of DPO), a reward model the one with the higher score.
- * As in TRL a tie is wrong, so a policy that equals its reference has the accuracy 0.
+ * log-prob has risen more against the reference (the implicit reward of DPO), a reward model the one with the higher
+ * score. As in TRL a tie is wrong, so a policy that equals its reference has the accuracy 0.
  */
 import { at } from '../../core/at.ts';
 import type { PackedBatch, PolicyEngine } from '../../core/ports/policy.ts';

@@ -1,13 +1,13 @@
 /**
- * On-policy distillation in an update (verl: `distillation_ppo_loss`): the loss of the teacher's log-probs, alone or beside
- * the policy loss,
+ * On-policy distillation in an update (verl: `distillation_ppo_loss`): the loss of the teacher's log-probs, alone or
+ * beside the policy loss,
  *
  *   total = policy loss + coef · distillation loss     with task rewards, entropy and KL terms as always
  *   total = distillation loss                          without
  *
  * For `forward_kl_topk` the student's log-probs of the teacher's k tokens are outputs of the same forward pass: every
- * scored position is wanted 1 + k times, first with the sampled token of each position, then with the teacher's tokens of
- * each.
+ * scored position is wanted 1 + k times, first with the sampled token of each position, then with the teacher's tokens
+ * of each.
  */
 import { at } from '../../core/at.ts';
 import type { PackedBatch } from '../../core/ports/policy.ts';
@@ -80,7 +80,7 @@ export function distilled(
   };
 }
 
-/** Nothing but the entropy, which is only reported. */
+/** Loss 0; reports the entropy. */
 function withoutTask(
   { lossAggMode }: LossSettings,
   batch: BatchTensors,

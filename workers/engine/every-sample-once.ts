@@ -12,8 +12,8 @@ export type SampledLayout = Pick<
 >;
 
 /**
- * `onDone`: called after each, before the next is cut. `mostTokens`: of one pass, where it differs from the batch's own; a
- * sequence that is longer is a pass of its own.
+ * `onDone`: called after each, before the next is cut. `mostTokens`: of one pass, where it differs from the batch's
+ * own; a sequence that is longer is a pass of its own.
  */
 export function* everySampleOnce(
   layout: SampledLayout,
@@ -41,7 +41,10 @@ function firstEpoch({ microOffsets_M1, microSamples }: SampledLayout): number[][
   return passes;
 }
 
-/** In their order, as many as fit. A prompt that is shared is counted with each response, so a pass may have less. */
+/**
+ * Takes as many samples as fit, in their order. A prompt that is shared is counted with each response, so a pass may
+ * have less.
+ */
 function neighbours(samples: readonly number[], { offsets_S1 }: SampledLayout, mostTokens: number): number[][] {
   const passes: number[][] = [];
   let room = 0;

@@ -54,7 +54,7 @@ interface Finished {
 
 interface Live {
   readonly completion: Completion;
-  /** Among the completions of its job. */
+  /** Place among the completions of its job. */
   readonly place: number;
   readonly job: GenerationJob;
   readonly draw: number;

@@ -21,8 +21,8 @@ export const groupsOf = (algorithm: AlgorithmSettings, samples: readonly Sample[
     : {};
 
 /**
- * The samples of an optimiser step as groups that are not divided. Throws InvalidInputError for one with more tokens than
- * a micro-batch may have.
+ * The samples of an optimiser step as groups that are not divided. Throws InvalidInputError for one with more tokens
+ * than a micro-batch may have.
  */
 export function wholeGroups(
   samples: readonly Sample[],

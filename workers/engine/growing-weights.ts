@@ -11,7 +11,7 @@ export interface ReadableWeights {
   readonly read: (start: number, into: Uint8Array) => Promise<void>;
 }
 
-/** Those of an engine that has them all. `are`: are they still in it? */
+/** The weights of an engine that has them all. `are`: are they still in it? */
 export function wholeWeights(engine: PolicyEngine, format: WeightsFormat, are: () => boolean): ReadableWeights {
   const bytes = publishedBytes(engine.parameters, format);
   return {
@@ -38,7 +38,7 @@ export class GrowingWeights implements ReadableWeights {
     this.#wake();
   }
 
-  /** So many more bytes are in the engine. */
+  /** Notes that this many more bytes are in the engine. */
   advance(bytes: number): void {
     this.#bytes += bytes;
     this.#wake();
@@ -49,7 +49,7 @@ export class GrowingWeights implements ReadableWeights {
     this.#wake();
   }
 
-  /** They will not come, or other ones take their place. */
+  /** Fails the readers: the weights will not come, or other ones take their place. */
   fail(): void {
     this.#failed = true;
     this.#wake();
@@ -72,7 +72,10 @@ export class GrowingWeights implements ReadableWeights {
     await this.#engine.readPublished(this.#format, start, into);
   }
 
-  /** Without half of a bf16 value: what it is with a byte of the value before would be rounded. fp32 values are not. */
+  /**
+   * Bytes that are ready, without half of a bf16 value: what it is with a byte of the value before would be rounded.
+   * fp32 values are not.
+   */
   get #ready(): number {
     return this.#bytes - (this.#bytes % 2);
   }

@@ -14,7 +14,7 @@ export interface HolderPorts {
   readonly weightsOf: (runId: string, publication: string) => Promise<ReadableWeights | undefined>;
 }
 
-/** Of one piece: less than a millisecond of copying. */
+/** Bytes of one piece: less than a millisecond of copying. */
 const pieceBytes = 1 << 20;
 const mostConnections = 64;
 

@@ -1,7 +1,7 @@
 /**
- * Gets weights from processes that have them in memory. core/wire/weights.ts says how they are asked. The answer's body is read
- * from the socket into one buffer: the parser of Node's HTTP client gives it in pieces of 64 KiB, each in memory of its own, and takes
- * three times as long.
+ * Gets weights from processes that have them in memory. core/wire/weights.ts says how they are asked. The answer's body
+ * is read from the socket into one buffer: the parser of Node's HTTP client gives it in pieces of 64 KiB, each in
+ * memory of its own, and takes three times as long.
  */
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
@@ -26,8 +26,8 @@ const mostHeaderBytes = 4_096;
 const endOfHeader = '\r\n\r\n';
 
 /**
- * Writes all bytes of the publication to the sink, in order, and resolves with true. Each holder goes on where the one before
- * has ended; false when the last of them has not sent everything. `sink` may not keep what it gets.
+ * Writes all bytes of the publication to the sink, in order, and resolves with true. Each holder goes on where the one
+ * before has ended; false when the last of them has not sent everything. `sink` may not keep what it gets.
  */
 export async function readFromHolders(
   holders: readonly string[],

@@ -88,7 +88,7 @@ export interface JobContext {
 export interface EndedSample {
   readonly draw: number;
   readonly row: number;
-  /** Its number among the responses to its draw. */
+  /** The sample's number among the responses to its draw. */
   readonly sample: number;
   readonly tokens: Int32Array;
 }
@@ -112,13 +112,13 @@ export interface HostOptions {
    * written.
    */
   readonly ticks: Int32Array<SharedArrayBuffer>;
-  /** For all models of this process; default: the machine's. */
+  /** Memory for all models of this process; default: the machine's. */
   readonly memoryBytes?: number;
   /** Default: the native engine, in this process. */
   readonly engines?: Engines;
 }
 
-/** Of how many runs a process remembers the secret. */
+/** The number of runs whose secret a process remembers. */
 const mostSecrets = 100;
 
 const fits = (room: SamplerRoom, inside: SamplerRoom): boolean =>
@@ -148,7 +148,7 @@ interface TrainedState {
   readonly state: RunState;
   /** Other components of the run are not in it. */
   readonly isPart: boolean;
-  /** Its position in its run's log, while it is clean. */
+  /** The state's position in its run's log, while it is clean. */
   place?: { readonly context: JobContext; readonly iteration: number };
 }
 
@@ -167,7 +167,7 @@ export class EngineHost {
   #leaving: PreemptedError | undefined;
   readonly #frozen = new Map<FrozenRole, { readonly key: string; readonly engine: PolicyEngine }>();
   readonly #rolloutModel: RolloutModel;
-  /** By run: what its workers need to get weights from each other. */
+  /** Maps a run to the secret with which its workers get weights from each other. */
   readonly #weightsSecrets = new Map<string, string>();
   readonly #writer: CheckpointWriter;
   readonly #memory: MemoryPlan;
@@ -255,9 +255,9 @@ export class EngineHost {
   }
 
   /**
-   * The models at exactly this committed state: position `context.at.iteration` of the log. With `follows`, of a standby in a
-   * run that need not be reproducible: at a state that the same batches have made. Throws TerminalError `StandbyLeads` when
-   * such a standby is asked for the state itself.
+   * The models at exactly this committed state: position `context.at.iteration` of the log. With `follows`, of a
+   * standby in a run that need not be reproducible: at a state that the same batches have made. Throws TerminalError
+   * `StandbyLeads` when such a standby is asked for the state itself.
    */
   async stateAt(context: JobContext, trained: TrainedModels, target: Digest, follows = false): Promise<RunState> {
     const { model, profile } = trained;
@@ -276,8 +276,8 @@ export class EngineHost {
   }
 
   /**
-   * The state that exactly this update has made, if it is in memory: a standby that leads now has applied the batch already.
-   * In a term that it opened with its own state, the batch is a copy.
+   * The state that exactly this update has made, if it is in memory: a standby that leads now has applied the batch
+   * already. In a term that it opened with its own state, the batch is a copy.
    */
   async stateMadeBy(
     context: JobContext,
@@ -294,7 +294,9 @@ export class EngineHost {
     return isAgain || isSame ? { state, output: madeBy.output } : undefined;
   }
 
-  /** Notes that the state is at this position of its run now; `isLogged`: the log has, or gets, just this state there. */
+  /**
+   * Notes that the state is at this position of its run now; `isLogged`: the log has, or gets, just this state there.
+   */
   standsAt(state: RunState, context: JobContext, iteration: number, isLogged = true): void {
     for (const trained of this.#trained.values()) {
       if (trained.state !== state) continue;
@@ -320,7 +322,9 @@ export class EngineHost {
     await Promise.all([...this.#generations.values()].map(({ generation }) => generation.abandon(runId)));
   }
 
-  /** A model that does not learn, one in each role. It gives log-probs, as a reward model a score of whole responses. */
+  /**
+   * A model that does not learn, one in each role. It gives log-probs, as a reward model a score of whole responses.
+   */
   async frozen(role: FrozenRole, context: JobContext, model: Digest, profile: NumericProfile): Promise<PolicyEngine> {
     const key = `${model} ${kindOf(profile)}`;
     const known = this.#frozen.get(role);
@@ -361,7 +365,10 @@ export class EngineHost {
     );
   }
 
-  /** An update of a run was committed whose earlier weights this process may have: gets the new ones while it has nothing to do. */
+  /**
+   * An update of a run was committed whose earlier weights this process may have: gets the new ones while it has
+   * nothing to do.
+   */
   async prefetch({ runId, weights, model, ...committed }: NewWeights, holders: readonly string[]): Promise<void> {
     const secret = this.#weightsSecrets.get(runId);
     const { publication = { format: 'F32', digest: weights } } = committed;
@@ -383,7 +390,7 @@ export class EngineHost {
     return this.#weightsSecrets.get(runId);
   }
 
-  /** For others: weights that are in memory, or come into it now or soon. */
+  /** Weights for others that are in memory, or come into it now or soon. */
   async readableWeights(runId: string, publication: string): Promise<ReadableWeights | undefined> {
     const formatOf = ({ tag }: RunState): WeightsFormat | undefined => {
       if (tag?.weightsDigest === publication) return 'F32';
@@ -465,8 +472,8 @@ export class EngineHost {
   }
 
   /**
-   * On leaving: finishes the checkpoints being written, and writes the state in memory if there is time. Not a part of a
-   * state, since a checkpoint has all of it.
+   * Finishes, on leaving, the checkpoints being written, and writes the state in memory if there is time. It leaves out
+   * a part of a state, since a checkpoint has all of it.
    */
   async saveLast(inTime: boolean): Promise<{ readonly runId?: RunId; readonly text: string }> {
     await Promise.allSettled(this.#saving.values());

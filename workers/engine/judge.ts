@@ -1,4 +1,7 @@
-/** Numbers for whole responses, from forward passes of bounded size: a reward model's scores, a policy's implicit rewards. */
+/**
+ * Numbers for whole responses, from forward passes of bounded size: a reward model's scores, a policy's implicit
+ * rewards.
+ */
 import { at } from '../../core/at.ts';
 import type { PolicyEngine } from '../../core/ports/policy.ts';
 import { packWhole } from './sequence-ends.ts';

@@ -1,11 +1,11 @@
 /**
- * The component `logZ` of the loss `flowrl` (core/rl/policy-loss/flowrl.ts): a value model whose value at the last token of a
- * prompt estimates log Z of that prompt. It begins as the model that is trained, with a head of zeros, and has an optimiser
- * with the settings of the policy's.
+ * The component `logZ` of the loss `flowrl` (core/rl/policy-loss/flowrl.ts): a value model whose value at the last
+ * token of a prompt estimates log Z of that prompt. It begins as the model that is trained, with a head of zeros, and
+ * has an optimiser with the settings of the policy's.
  *
- * verl-recipe has a head on the policy's own hidden states, and one backward pass for both. Here the policy and log Z are
- * two components, trained one after the other on the batch: the policy sees log Z as it was before the update, and log Z sees
- * the log-probs of the policy before the update. Both read only the batch, so a replay gives the same bits.
+ * verl-recipe has a head on the policy's own hidden states, and one backward pass for both. Here the policy and log Z
+ * are two components, trained one after the other on the batch: the policy sees log Z as it was before the update, and
+ * log Z sees the log-probs of the policy before the update. Both read only the batch, so a replay gives the same bits.
  */
 import { at } from '../../core/at.ts';
 import type { LossAggMode } from '../../core/rl/names.ts';
@@ -24,7 +24,7 @@ export function logZOfRows(values: Float32Array, offsets_S1: Int32Array): Float3
   });
 }
 
-/** Of a value model's forward pass on a micro-batch: the loss of `flowrl` as a function of log Z. */
+/** Coefficients of a value model's forward pass on a micro-batch: the loss of `flowrl` as a function of log Z. */
 export function logZCoefficients(
   settings: LossSettings,
   batch: BatchTensors,

@@ -28,7 +28,7 @@ export function stepTotals(batch: BatchTensors, samples: readonly number[], sett
   return { dpSize: 1, batchNumTokens, globalBatchSize: samples.length, lossScaleFactor, positiveTokens };
 }
 
-/** Of a value head, against the batch's returns. */
+/** Coefficients of a value head, against the batch's returns. */
 export function valueCoefficients(
   settings: LossSettings,
   batch: BatchTensors,

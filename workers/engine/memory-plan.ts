@@ -16,8 +16,8 @@ export class MemoryPlan {
   }
 
   /**
-   * Makes a model of these bytes, which counts until `release`. Throws UnfitError `TooLittleMemory` when it does not fit
-   * beside the others.
+   * Makes a model of these bytes, which counts until `release`. Throws UnfitError `TooLittleMemory` when it does not
+   * fit beside the others.
    */
   async open<Model extends object>(bytes: number, make: () => Promise<Model>): Promise<Model> {
     const held = this.#sum();

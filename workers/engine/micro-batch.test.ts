@@ -36,7 +36,7 @@ function batchOf(rows: readonly Row[]): BatchTensors {
   };
 }
 
-/** For each scored position the tokens that it sees, and its target. */
+/** The tokens that each scored position sees, and its target. */
 function contexts({ packed }: MicroBatch): { readonly sees: number[]; readonly target: number }[] {
   const { tokens_N, cuSeqlens, parents_S, positions_P, targets_P } = packed;
   return Array.from(positions_P, (position, p) => {

@@ -11,7 +11,7 @@ export interface MicroBatch {
   /** Indices of the samples, in packed order. */
   readonly samples: Int32Array;
   readonly packed: PackedBatch & { readonly targets_P: Int32Array };
-  /** For each scored position, its index t in the batch's [T] arrays. */
+  /** The index t in the batch's [T] arrays, for each scored position. */
   readonly tokens_P: Int32Array;
   /** Rows of the scored tokens by sample, for losses that depend on whole sequences. */
   readonly rowOffsets_S1: Int32Array;
@@ -19,7 +19,8 @@ export interface MicroBatch {
 
 /**
  * `samples`: sample indices in packed order. A scored token is predicted at the position before it. In the layout
- * `prefixTree` neighbours with the same prompt share one copy of it: a sequence of its own, which their responses continue.
+ * `prefixTree` neighbours with the same prompt share one copy of it: a sequence of its own, which their responses
+ * continue.
  */
 export function cutMicroBatch(
   batch: SampleTensors,

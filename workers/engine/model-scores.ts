@@ -17,7 +17,7 @@ import type { StageTimer } from './stage-timer.ts';
 
 export interface ScoredComposition {
   readonly composition: Composition;
-  /** Of the reward model, one for each sample. Absent: the run has none. */
+  /** Scores of the reward model, one for each sample. Absent: the run has none. */
   readonly modelScores_S?: Float32Array;
 }
 
@@ -46,11 +46,11 @@ export async function withModelScores(
 interface Scoring {
   readonly model: Digest;
   readonly profile: NumericProfile;
-  /** Of a pass. */
+  /** Tokens of a pass. */
   readonly tokens: number;
 }
 
-/** By the engine, or by ONNX Runtime where the model's folder has a graph. */
+/** Scores by the engine, or by ONNX Runtime when the model's folder has a graph. */
 async function scoresOf(
   host: EngineHost,
   context: JobContext,

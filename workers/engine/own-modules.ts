@@ -1,6 +1,6 @@
 /**
- * The losses and estimators of the user's own that an engine's thread has open: one of each kind, for the run that it trains.
- * What fails in one pauses the run, since only a person can fix it.
+ * The losses and estimators of the user's own that an engine's thread has open: one of each kind, for the run that it
+ * trains. What fails in one pauses the run, since only a person can fix it.
  */
 import { PauseError } from '../../core/errors.ts';
 import type { RunId } from '../../core/ids.ts';
@@ -56,7 +56,7 @@ export class OwnModules {
     };
   }
 
-  /** As `lossIn`. Throws InvalidInputError for an unknown name. */
+  /** Does what `lossIn` does, for an estimator. Throws InvalidInputError for an unknown name. */
   estimator(store: Store, runId: RunId, { inputs, algorithm }: AdvantageInput): RunEstimator {
     const own = inputs.estimator;
     return {
@@ -68,7 +68,7 @@ export class OwnModules {
     };
   }
 
-  /** As `lossIn`. */
+  /** Does what `lossIn` does, for a sampler. */
   sampling(store: Store, runId: RunId, own: OwnModuleInput, input: OwnSamplerInput): Promise<Sampling> {
     return this.#use('sampler', own, store, runId, (module) => module.sampling(input));
   }
@@ -129,7 +129,7 @@ function fixHint(kind: OwnModuleKind, { fileName }: OwnModuleInput, runId: RunId
   return `${hint === undefined ? '' : `${hint}; `}fix ${fileName}, then run in its folder: ${resume}`;
 }
 
-/** Over tokens that count. */
+/** True when all numbers are finite, over tokens that count. */
 function isFinite({ rows: { mask_T }, logProb_T, oldLogProb_T, advantages_T }: OwnLossSources): boolean {
   for (let t = 0; t < logProb_T.length; t++) {
     if (mask_T[t] === 0) continue;

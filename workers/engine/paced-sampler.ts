@@ -1,6 +1,6 @@
 /**
- * A sampler of a given speed, for measurements on a machine that plays several: what one of them does not decode is not given to the
- * others (tests/spot).
+ * A sampler of a given speed, for measurements on a machine that plays several: what one of them does not decode is not
+ * given to the others (tests/spot).
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Sampler } from '../../core/ports/sampler.ts';

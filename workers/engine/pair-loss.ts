@@ -1,7 +1,7 @@
 /**
- * Losses of pairs, whose samples lie side by side in a batch and in a micro-batch: the chosen response at an even place,
- * the rejected one after it. Each is divided by the pairs of the optimiser step, metrics too, so they add up over
- * micro-batches. Metrics have TRL's names.
+ * Losses of pairs, whose samples lie side by side in a batch and in a micro-batch: the chosen response at an even
+ * place, the rejected one after it. Each is divided by the pairs of the optimiser step, metrics too, so they add up
+ * over micro-batches. Metrics have TRL's names.
  */
 import { at } from '../../core/at.ts';
 import type { LossSettings } from '../../core/records/schema.ts';

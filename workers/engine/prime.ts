@@ -1,8 +1,8 @@
 /**
- * PRIME in a run (verl-recipe: `prime`; Cui et al. 2025, arXiv 2502.01456). The component `rewardModel` begins as the model
- * that is trained. With q = log π_rm − log π_ref of each response token it learns the scores of whole responses
- * (core/rl/prime/reward-model-loss.ts), and q gives each token a reward (process-reward.ts), from which the advantages are
- * made (advantages/prime.ts).
+ * PRIME in a run (verl-recipe: `prime`; Cui et al. 2025, arXiv 2502.01456). The component `rewardModel` begins as the
+ * model that is trained. With q = log π_rm − log π_ref of each response token it learns the scores of whole responses
+ * (core/rl/prime/reward-model-loss.ts), and q gives each token a reward (process-reward.ts), from which the advantages
+ * are made (advantages/prime.ts).
  *
  *   update: after    the batch has the advantages, from the reward model at the state before the update
  *   update: before   the update trains the reward model first, and makes the advantages from the new one. The batch has
@@ -132,7 +132,7 @@ export function primeTensors(
   return { tensors: { accuracies_S, ...compared, ...advantages }, metrics };
 }
 
-/** Of the reward model's forward pass on a micro-batch. */
+/** Coefficients of the reward model's forward pass on a micro-batch. */
 export function primeCoefficients(
   settings: PrimeSettings,
   batch: BatchTensors,

@@ -1,10 +1,10 @@
 /**
  * What the estimator `spo` knows of the prompts of a batch, and what it remembers after it (core/rl/spo-tracker.ts).
  *
- * D, how far the policy has moved since a prompt was last sampled, is taken when its next response is scored: between the
- * policy that sampled the last response and the one that sampled this one, as in the paper. verl takes it one update
- * later, between the policies after both updates. With several responses to a prompt in a batch the past counts ρ once
- * and each response once; verl keeps the last one only.
+ * D, how far the policy has moved since a prompt was last sampled, is taken when its next response is scored: between
+ * the policy that sampled the last response and the one that sampled this one, as in the paper. verl takes it one
+ * update later, between the policies after both updates. With several responses to a prompt in a batch the past counts
+ * ρ once and each response once; verl keeps the last one only.
  */
 import { at } from '../../core/at.ts';
 import { PauseError } from '../../core/errors.ts';
@@ -46,7 +46,7 @@ export interface TrackedBatch {
 /** A prompt of the batch. */
 interface Visited {
   readonly row: number;
-  /** Its samples, by place in the batch. */
+  /** The row's samples, by place in the batch. */
   readonly members: readonly number[];
   readonly before: TrackedPrompt;
   /** The last response before the batch. */
@@ -189,7 +189,7 @@ function trackedAfter({ members, before }: Visited, scores_S: Float32Array, rho:
 const rhoOfPrompt = (spo: SpoSettings, distance = 0): number =>
   spo.rho === 'kl' ? rhoOf(distance, { lowest: spo.lowest }) : spo.value;
 
-/** Of several responses to a prompt, the last one. */
+/** The last one of several responses to a prompt. */
 function newLastResponse({ row, members }: Visited, samples: readonly Sample[], layout: Layout): LastResponse {
   const s = at(members, -1);
   const { prompt, response, mask } = at(samples, s);

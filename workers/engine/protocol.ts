@@ -15,11 +15,13 @@ export type ToEngine =
       readonly id: number;
       readonly message: JobMessage;
       readonly journal: readonly string[];
-      /** Whom to ask for the run's weights. */
+      /** The holders to ask for the run's weights. */
       readonly weights?: WeightsHolders;
       readonly cancelled: Int32Array<SharedArrayBuffer>;
     }
-  /** The result of this job is no longer needed. An engine of this process reads `cancelled` instead, while it works. */
+  /**
+   * The result of this job is no longer needed. An engine of this process reads `cancelled` instead, while it works.
+   */
   | { readonly type: 'cancel'; readonly id: number }
   /** Entries of the journal were lost. */
   | { readonly type: 'journal-lost' }

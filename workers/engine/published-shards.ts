@@ -1,6 +1,6 @@
 /**
- * Published weights in the store: safetensors of whole tensors under their names, each in the type in which samplers read it. The
- * fp32 values are cut as in a checkpoint (checkpoint.ts).
+ * Published weights in the store: safetensors of whole tensors under their names, each in the type in which samplers
+ * read it. The fp32 values are cut as in a checkpoint (checkpoint.ts).
  */
 import type { ByteSink } from '../../core/byte-sink.ts';
 import type { PolicyEngine } from '../../core/ports/policy.ts';
@@ -75,14 +75,14 @@ export function weightsOf(engine: PolicyEngine): PartToSave {
   return { name: 'weights', elements: engine.elements, read };
 }
 
-/** Where a publication lies. */
+/** The place of a publication. */
 export interface PublishedPlace extends Pick<ShardPlace, 'store' | 'runId'> {
   readonly manifest: Published;
 }
 
 /**
- * Loads a publication in BF16. `came` gets the bytes of each shard that is in the engine, in the order of the publication.
- * Throws TerminalError `DamagedShard`; the reader must hash the whole.
+ * Loads a publication in BF16. `came` gets the bytes of each shard that is in the engine, in the order of the
+ * publication. Throws TerminalError `DamagedShard`; the reader must hash the whole.
  */
 export async function loadRounded(
   engine: PolicyEngine,

@@ -67,9 +67,9 @@ export async function loadBase(
 }
 
 /**
- * Afterwards the state's tag is `target`, the committed state of its components at `position`. Does nothing when it already is. Throws
- * TerminalError `OtherReplay`, with the newest checkpoint in memory, when a run that need not be reproducible replays to
- * another state, unless it only follows.
+ * Afterwards the state's tag is `target`, the committed state of its components at `position`. Does nothing when it
+ * already is. Throws TerminalError `OtherReplay`, with the newest checkpoint in memory, when a run that need not be
+ * reproducible replays to another state, unless it only follows.
  */
 export async function restoreTo(state: RunState, target: Digest, position: number, ports: RecoverPorts): Promise<void> {
   if (state.tag?.stateDigest === target) return;

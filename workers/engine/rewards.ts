@@ -12,11 +12,11 @@ import { rowsOf } from './rows.ts';
 import type { Sample } from './samples.ts';
 
 export interface BatchRewards {
-  /** After the reward manager. */
+  /** Scores after the reward manager. */
   readonly scores_S: Float32Array;
   /** Scores by name, where the estimator reads them. */
   readonly components?: ManagedScores['components'];
-  /** Of each token; the reward of a sample is their sum. */
+  /** Reward of each token; the reward of a sample is their sum. */
   readonly rewards_T: Numbers;
   readonly rewards_S: Numbers;
   /** State of controllers after this batch, of those that it changes. */
@@ -58,7 +58,10 @@ function coefficientOf({ control }: KlInRewardSettings, { controllers }: Counter
   return klCoef;
 }
 
-/** A KL that is not finite says nothing: the update of such a batch is skipped, and the next one uses the same coefficient. */
+/**
+ * A KL that is not finite says nothing: the update of such a batch is skipped, and the next one uses the same
+ * coefficient.
+ */
 function coefficientAfter({ control }: KlInRewardSettings, coefficient: number, kl: number, samples: number): number {
   return Number.isFinite(kl) ? nextKlCoef(control, coefficient, kl, samples) : coefficient;
 }

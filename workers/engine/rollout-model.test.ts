@@ -1,4 +1,7 @@
-/** A model that only samples: small models of the real engine, holders on loopback, and a store in a folder; in fp32 and in bf16. */
+/**
+ * A model that only samples: small models of the real engine, holders on loopback, and a store in a folder; in fp32 and
+ * in bf16.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,6 +1,6 @@
 /**
- * The model of a process that only samples: its weights are not those of a policy that is trained here. New weights of the same
- * model replace the old ones in place. They come from a process that has them in memory, else from the store.
+ * The model of a process that only samples: its weights are not those of a policy that is trained here. New weights of
+ * the same model replace the old ones in place. They come from a process that has them in memory, else from the store.
  */
 import { damage } from '../../core/damage.ts';
 import { errorToJson, InvalidInputError, RetryableError, saysNothingOfData } from '../../core/errors.ts';
@@ -36,7 +36,7 @@ export interface WantedWeights {
   readonly publication: Publication;
   /** Processes that have them, or get them before this one. */
   readonly holders: readonly string[];
-  /** Of the run; absent: nobody is asked. */
+  /** Secret of the run; absent: nobody is asked. */
   readonly secret?: string | undefined;
 }
 
@@ -70,7 +70,7 @@ export class RolloutModel {
   readonly #place = new SharedPlace<PolicyEngine>();
   /** What the engine in the place is for. */
   #held: (Pick<WantedWeights, 'runId' | 'model'> & { readonly kind: string }) | undefined;
-  /** Its weights, from the moment at which they began to come. */
+  /** The model's weights, from the moment at which they began to come. */
   #growing: { readonly runId: RunId; readonly digest: Digest; readonly from: GrowingWeights } | undefined;
   readonly #onBegin = new Set<() => void>();
   #read = { holders: 0, store: 0 };

@@ -122,8 +122,8 @@ function outcomeOf(values: readonly (number | null)[], metric: string | undefine
 }
 
 /**
- * With oversampling: groups that pass are trained on first, then the others; a surplus one has passed. A group without
- * enough scores has no outcome here.
+ * Outcomes with oversampling: groups that pass are trained on first, then the others; a surplus one has passed. A group
+ * without enough scores has no outcome here.
  */
 function outcomesOfOversampling(
   groups: readonly Group[],
@@ -144,7 +144,7 @@ function outcomesOfOversampling(
   return outcomes;
 }
 
-/** Of the members with a score: the column `acc`, or else the score, and tokens of the response. */
+/** Two lists of the members with a score: the column `acc`, or else the score; and the tokens of the response. */
 function accuraciesAndLengths({ part, members }: Group): [number[], number[]] {
   const { scores, trajectories } = part;
   const valid = members.filter((b) => at(scores.scores, b) !== null);

@@ -1,6 +1,6 @@
 /**
- * Whole sequences for a score head, which reads each at its last token. As in transformers, that is the last token that is
- * not the model's pad token, so a model whose pad token is its end token reads the token before it.
+ * Whole sequences for a score head, which reads each at its last token. As in transformers, that is the last token that
+ * is not the model's pad token, so a model whose pad token is its end token reads the token before it.
  */
 import { at } from '../../core/at.ts';
 import type { PackedBatch } from '../../core/ports/policy.ts';

@@ -1,4 +1,4 @@
-/** When a trainer that followed a run says that it would lead with a state of its own. */
+/** Checks a trainer that followed a run and says that it would lead with a state of its own. */
 import { afterAll, describe, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat } from '../../core/records/schema.ts';

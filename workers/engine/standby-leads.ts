@@ -17,9 +17,9 @@ interface Place {
 }
 
 /**
- * Throws TerminalError `StandbyLeads` when this process has applied the batches up to the job's position, and got another state
- * there than `target`, that of the log. `where` is the key of the result that names it. The control process then opens a term that
- * begins with it.
+ * Throws TerminalError `StandbyLeads` when this process has applied the batches up to the job's position, and got
+ * another state there than `target`, that of the log. `where` is the key of the result that names it. The control
+ * process then opens a term that begins with it.
  */
 export async function refuseToLead(state: RunState, target: Digest, { runId, at }: Place, log: RunLog): Promise<void> {
   const reached = await reachedAt(state, at, log);

@@ -32,7 +32,7 @@ export async function publicationRoot(
 /** Digests of a state, and of each component. */
 export interface RunDigests {
   readonly stateDigest: Digest;
-  /** Of the policy, or of the first component where there is none. */
+  /** Digest of the policy, or of the first component when there is none. */
   readonly weightsDigest: Digest;
   readonly components: Components<StateDigests>;
   /** What samplers load of the policy; undefined where the state has none. */
@@ -49,16 +49,18 @@ export interface NamedState {
 export interface Applied {
   /** Digest of the batch's record. */
   readonly batch: Digest;
-  /** That of the batch which it repeats, else its own. */
+  /** Digest of the batch which it repeats, else its own. */
   readonly original: Digest;
   /** Updates in a row before it that took no step. */
   readonly badSteps: number;
-  /** The state that it was applied to: not the one that the job named where a standby has other bits than its leader. */
+  /**
+   * The state that it was applied to: not the one that the job named where a standby has other bits than its leader.
+   */
   readonly from: Digest;
   readonly output: UpdateOutput;
   /** Key of the job's result; absent for a replay. */
   readonly result?: string;
-  /** As `result`, of the update before, if that one made the state `from` in this process. */
+  /** The `result` of the update before, if that one made the state `from` in this process. */
   readonly resultBefore?: string;
 }
 
@@ -70,13 +72,13 @@ export const namesOf = ({ digest, record }: Stored<BatchRecord>): Pick<Applied, 
 });
 
 /**
- * The models of a run in their engines' memory, or those that this trainer trains, with a tag that names their state. It is dirty from before the first
- * in-place write until the new digest is known, and a dirty state is never trusted.
+ * The models of a run in their engines' memory, or those that this trainer trains, with a tag that names their state.
+ * It is dirty from before the first in-place write until the new digest is known, and a dirty state is never trusted.
  */
 export class RunState {
   readonly engines: Components<PolicyEngine>;
   readonly model: Digest;
-  /** Of the blocks in its digests. */
+  /** Hash of the blocks in its digests. */
   readonly blockHash: BlockHash;
   readonly #format: WeightsFormat;
   #tag: RunDigests | undefined;

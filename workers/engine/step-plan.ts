@@ -15,7 +15,10 @@ export interface StepPlan {
   readonly micros: readonly number[][];
 }
 
-/** The plan by which a batch is trained on. It differs from `plan`, in which every sample occurs, with policy filtration. */
+/**
+ * The plan by which a batch is trained on. It differs from `plan`, in which every sample occurs, with policy
+ * filtration.
+ */
 export function planTraining(
   input: AdvantageInput,
   samples: readonly Sample[],

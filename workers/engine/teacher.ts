@@ -1,4 +1,6 @@
-/** What a teacher says of a batch: its log-probs of the sampled tokens, or its k most probable tokens at each position. */
+/**
+ * What a teacher says of a batch: its log-probs of the sampled tokens, or its k most probable tokens at each position.
+ */
 import type { PolicyEngine } from '../../core/ports/policy.ts';
 import type { LossSettings } from '../../core/records/schema.ts';
 import type { AlgorithmSettings } from '../../core/wire/jobs.ts';
@@ -9,7 +11,10 @@ import type { SampledLayout } from './every-sample-once.ts';
 
 export type TeacherTensors = Pick<BatchTensors, 'teacherLogProbs_T' | 'teacherTopTokens_TK' | 'teacherTopLogProbs_TK'>;
 
-/** With the temperature of the policy, so that the two distributions are compared as they are sampled. */
+/**
+ * Tensors of the teacher, with the temperature of the policy, so that the two distributions are compared as they are
+ * sampled.
+ */
 export async function teacherTensors(
   teacher: PolicyEngine,
   layout: SampledLayout,

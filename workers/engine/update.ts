@@ -252,7 +252,7 @@ function metricsOf(
   return Object.fromEntries(Object.entries(all).map(([name, value]) => [name, numberToJson(value)]));
 }
 
-/** Of what the run is about: the policy, or a reward model. */
+/** Metrics of what the run is about: the policy, or a reward model. */
 function mainMetrics(trained: Trained, record: BatchRecord, samples: number): Record<string, number> {
   const { settings, perStep } = trained;
   const merged = mergeSteps(trained, settings.loss.kind === 'rm' ? 'reward_model' : 'actor');

@@ -1,6 +1,6 @@
 /**
- * The values stage, where the critic is trained by jobs of its own: the critic's values of the batch that the advantage job
- * will make. Both jobs compose the batch and divide it into micro-batches alike, as functions of the same input.
+ * The values stage, where the critic is trained by jobs of its own: the critic's values of the batch that the advantage
+ * job will make. Both jobs compose the batch and divide it into micro-batches alike, as functions of the same input.
  */
 import { componentOf } from '../../core/records/components.ts';
 import type { ValuesInput, ValuesOutput } from '../../core/wire/jobs.ts';

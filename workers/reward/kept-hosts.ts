@@ -15,7 +15,7 @@ interface KeptHost {
 }
 
 export class KeptHosts {
-  /** In the order of last use. */
+  /** Hosts in the order of last use. */
   readonly #hosts = new Map<string, KeptHost>();
 
   get count(): number {

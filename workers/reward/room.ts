@@ -22,7 +22,7 @@ export class RewardRoom {
   #taken = 0;
   /** Run of each running job. */
   readonly #runs: string[] = [];
-  /** When a job last started or ended. */
+  /** Time at which a job last started or ended. */
   #changedAt = 0;
   #wake: () => void = () => {};
 

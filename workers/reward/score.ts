@@ -205,8 +205,8 @@ export class RewardRole {
       try {
         return await work(host);
       } catch (error) {
-        // The host refuses a module that it cannot load. It does not know which command fixes that, so the hint is added
-        // here.
+        // The host refuses a module that it cannot load. It does not know which command fixes that, so the hint is
+        // added here.
         if (!(error instanceof InvalidInputError)) throw error;
         const hint = fixScorerHint(runId, input.scorer);
         throw new InvalidInputError(error.message, { hint, ...(error.where && { where: error.where }), cause: error });
@@ -235,7 +235,9 @@ export class RewardRole {
     return createScorerHost({ type: 'module', ...files, exportName, lists, shownAs, sandbox, ...detail }, limits);
   }
 
-  /** A user's module with its other files and packages, from the store: the run's own copy, independent of the original. */
+  /**
+   * A user's module with its other files and packages, from the store: the run's own copy, independent of the original.
+   */
   async #files(
     store: Store,
     runId: string,

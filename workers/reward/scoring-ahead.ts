@@ -8,7 +8,7 @@ import type { ScoreOutcome } from '../../rewards/host/scorer-host.ts';
 export interface AheadLimits {
   /** Runs whose samples are scored at the same time. */
   readonly runs: number;
-  /** Of all samples together: their tokens while they wait, their outcomes later. */
+  /** Bytes of all samples together: their tokens while they wait, their outcomes later. */
   readonly bytes: number;
 }
 
@@ -20,7 +20,7 @@ const mostJobs = 64;
 const keptEnds = 64;
 
 export interface AheadSample {
-  /** Of the scorer, its settings, the sample and its tokens. */
+  /** Key made of the scorer, its settings, the sample and its tokens. */
   readonly key: string;
   readonly runId: string;
   /** The rollout job. */
@@ -47,7 +47,7 @@ interface Lane {
 export class ScoringAhead {
   readonly #limits: AheadLimits;
   readonly #changed: () => void;
-  /** By key, oldest first. */
+  /** Kept samples by key, oldest first. */
   readonly #kept = new Map<string, Kept>();
   readonly #lanes = new Map<string, Lane>();
   /** Runs that were cancelled or paused, or whose scorer failed, and of which no reward job has come since. */
@@ -68,8 +68,8 @@ export class ScoringAhead {
 
   /**
    * Scores the samples when it is their turn, `parallel` of a run at a time. Samples that are here already are left as
-   * they are; all are left out when the run has ended, or too many runs score ahead. `failed` gets the error after which
-   * no sample of the run is scored ahead until its next reward job.
+   * they are; all are left out when the run has ended, or too many runs score ahead. `failed` gets the error after
+   * which no sample of the run is scored ahead until its next reward job.
    */
   add(runId: string, samples: readonly AheadSample[], parallel: number, failed: (error: unknown) => void): void {
     if (this.#ended.has(runId)) return;
@@ -90,7 +90,8 @@ export class ScoringAhead {
   }
 
   /**
-   * The outcome of a sample that was or is being scored; undefined for any other one, which nobody scores here any more.
+   * The outcome of a sample that was or is being scored; undefined for any other one, which nobody scores here any
+   * more.
    */
   take(key: string): Promise<ScoreOutcome | undefined> | undefined {
     const kept = this.#kept.get(key);

@@ -66,8 +66,8 @@ export class Scoring {
   }
 
   /**
-   * Scores samples again, one call after the other, whose failure may be an accident. A deterministic run never trains on an accident's
-   * outcome. @throws PauseError `ScorerAccident` when it happens again.
+   * Scores samples again, one call after the other, whose failure may be an accident. A deterministic run never trains
+   * on an accident's outcome. @throws PauseError `ScorerAccident` when it happens again.
    */
   async withoutAccidents(outcomes: readonly ScoreOutcome[], fixHint: string): Promise<ScoreOutcome[]> {
     const settled: ScoreOutcome[] = [];
@@ -205,7 +205,7 @@ export async function scorerInputs(
   });
 }
 
-/** Of a chat with several messages, each with its role. */
+/** Text of a chat with several messages, each with its role. */
 function promptText(prompt: ScorerRow['prompt']): string {
   if (typeof prompt === 'string') return prompt;
   const text = (content: unknown) => (typeof content === 'string' ? content : (JSON.stringify(content) ?? ''));
