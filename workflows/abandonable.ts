@@ -10,7 +10,10 @@ export class Abandonable {
     if (this.#running?.by.includes(desired)) this.#running.scope.cancel();
   }
 
-  /** Resolves with false when the work was abandoned. `by`: the desired states that abandon it. When one part of the work fails, the other parts are cancelled. */
+  /**
+   * Resolves with false when the work was abandoned. `by`: the desired states that abandon it. When one part of the
+   * work fails, the other parts are cancelled.
+   */
   async run(by: readonly DesiredState[], work: () => Promise<void>): Promise<boolean> {
     const scope = new CancellationScope();
     this.#running = { scope, by };

@@ -131,7 +131,9 @@ async function iterate(drive: Drive): Promise<RunOutcome | undefined> {
   return undefined;
 }
 
-/** Waits until a trainer has loaded the base model and the first term is open. The run's state is `queued` until then. */
+/**
+ * Waits until a trainer has loaded the base model and the first term is open. The run's state is `queued` until then.
+ */
 async function open(drive: Drive): Promise<void> {
   const { carry, progress, abandonable } = drive;
   if (!progress.opened) {
@@ -147,8 +149,8 @@ async function recordRunning({ carry, progress }: Drive): Promise<void> {
 }
 
 /**
- * Resolves with whether there is a batch to apply. A stop or a cancel abandons the batch while it is being made. When the
- * batch was committed just before a stop, its update still happens.
+ * Resolves with whether there is a batch to apply. A stop or a cancel abandons the batch while it is being made. When
+ * the batch was committed just before a stop, its update still happens.
  */
 async function makeBatch({ carry, progress, abandonable, makeBatch }: Drive): Promise<boolean> {
   if (

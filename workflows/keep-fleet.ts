@@ -1,6 +1,6 @@
 /**
- * Keeps the fleet of a stack: looks, plans, buys and gives back, and waits for a change. All that it knows is in the store, so it may be
- * lost at any point and started again.
+ * Keeps the fleet of a stack: looks, plans, buys and gives back, and waits for a change. All that it knows is in the
+ * store, so it may be lost at any point and started again.
  */
 import { condition, continueAsNew, defineSignal, proxyActivities, setHandler } from '@temporalio/workflow';
 import type { Activities } from '../activities/index.ts';
@@ -14,7 +14,7 @@ const { tendFleet } = proxyActivities<Activities>({
   retry: { initialInterval: '1 s', maximumInterval: '30 s' },
 });
 
-/** Until the next pass. */
+/** The waits until the next pass. */
 const waits = { moving: '1 s', still: '5 s', nothing: '1 minute' } as const;
 /** A history of this many passes is short enough to be replayed within a second. */
 const passes = 500;
