@@ -1,4 +1,6 @@
-/** Starts a run, follows it, checks its ledger and exports the policy: petrel from a program, without its command line. */
+/**
+ * Starts a run, follows it, checks its ledger and exports the policy: petrel from a program, without its command line.
+ */
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,6 +1,7 @@
 /**
- * Makes pairs.jsonl and held-out.jsonl from the sums of example 01: the right answer, and a plausible wrong one. Half of the
- * wrong ones forget the carries, where there are any; the others have one digit wrong, one too many or one too few.
+ * Makes pairs.jsonl and held-out.jsonl from the sums of example 01: the right answer, and a plausible wrong one. Half
+ * of the wrong ones forget the carries, where there are any; the others have one digit wrong, one too many or one too
+ * few.
  *
  *   node examples/10-algorithms/preference/make-pairs.mjs [<folder>]
  */
