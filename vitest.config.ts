@@ -1,7 +1,8 @@
 /**
- * Tests by their cost. `unit`: beside the files they test, quick. `component`: the same, with the engine or with processes.
- * `contract`: suites that every implementation of a port passes. `integration`: real servers and processes, each file in a
- * separate home. `recovery`: runs under faults. `tiles`: the engine's products for AMX. `alone`: files that need the whole machine.
+ * Tests by their cost. `unit`: beside the files they test, quick. `component`: the same, with the engine or with
+ * processes. `contract`: suites that every implementation of a port passes. `integration`: real servers and processes,
+ * each file in a separate home. `recovery`: runs under faults. `tiles`: the engine's products for AMX. `alone`: files
+ * that need the whole machine.
  */
 import { readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
@@ -23,7 +24,9 @@ const contracts = ['**/contracts/**/*.test.ts'];
 const recovery = ['tests/recovery/**/*.test.ts', 'tests/integration/full-disk.test.ts'];
 const alone = ['tests/threads.test.ts'];
 
-/** One group, so that no core waits at the end of a project. Files with servers often wait: four keep two cores busy. */
+/**
+ * One group, so that no core waits at the end of a project. Files with servers often wait: four keep two cores busy.
+ */
 const sideBySide = { maxWorkers: 4, sequence: { groupOrder: 1 } };
 
 /** Files of several minutes. They begin first, so that at the end no core waits for one of them. */
@@ -35,7 +38,9 @@ const longest = [
   'integration/own-trainer.test.ts',
 ];
 
-/** Processors without AMX run its products on tiles in memory, if they have the instructions for bf16 (native/RULES.md). */
+/**
+ * Processors without AMX run its products on tiles in memory, if they have the instructions for bf16 (native/RULES.md).
+ */
 const flags = readFileSync('/proc/cpuinfo', 'utf8');
 const emulatesTiles = /\bavx512_bf16\b/.test(flags) && !/\bamx_bf16\b/.test(flags);
 
