@@ -78,7 +78,10 @@ export class FleetKeeper {
     return left.every(({ ready, leaving }) => ready !== undefined && leaving === undefined) ? 'still' : 'moving';
   }
 
-  /** Returns how many launches each pool has had: the plan knows what came of these, and of no later one. */
+  /**
+   * Returns how many launches each pool has had. The plan must not use the result of a launch that was decided after
+   * this.
+   */
   async #answerLaunches(log: FleetLog): Promise<Map<string, number>> {
     const counts = new Map<string, number>();
     for (const pool of await log.launchedPools()) {

@@ -66,12 +66,12 @@ export async function resumeRun(
 ): Promise<Resumed | undefined> {
   const { home, notice } = context;
   await chooseStack(home);
-  const wish = await termRequest(found, request, context);
+  const wanted = await termRequest(found, request, context);
   for (const text of await fullDisks(context, found)) notice(`${text}: it would pause again`);
   const status = await found.log.status();
-  refuseResume(found, status, wish);
-  const plan = await planTerm(found, status, wish);
-  if (plan !== undefined) await refuseIfAtWork(found, plan, wish, home);
+  refuseResume(found, status, wanted);
+  const plan = await planTerm(found, status, wanted);
+  if (plan !== undefined) await refuseIfAtWork(found, plan, wanted, home);
   if (plan !== undefined && (await request.accept?.(plan)) === false) return undefined;
   await claimName(home, found.log.store);
   if (request.skipBatch === true) notice(await skipBatch(found));
@@ -81,10 +81,10 @@ export async function resumeRun(
   }
   const driver = await driverAfterUp(found, context);
   try {
-    const engine = await engineOf(found, wish, driver, context);
-    if (engine === undefined || plan !== undefined) await refuseRunning(found, plan, wish, driver);
+    const engine = await engineOf(found, wanted, driver, context);
+    if (engine === undefined || plan !== undefined) await refuseRunning(found, plan, wanted, driver);
     const opened = engine === undefined ? plan : engineTermPlan(plan, engine.head);
-    if (opened !== undefined) await openTerm(found, opened, wish, engine?.change);
+    if (opened !== undefined) await openTerm(found, opened, wanted, engine?.change);
     // A workflow that waits for a trainer with the old arithmetic would wait for ever.
     if (engine !== undefined) await driver.end('its term has another arithmetic');
     const entry = await resume(found, driver, new Date());
@@ -123,10 +123,10 @@ async function changesOf(
 /**
  * Checks this before the plan is shown and the user is asked. With the stack down it is checked once the stack is up.
  */
-async function refuseIfAtWork(found: FoundRun, plan: TermPlan, wish: TermRequest, home: string): Promise<void> {
+async function refuseIfAtWork(found: FoundRun, plan: TermPlan, wanted: TermRequest, home: string): Promise<void> {
   const driver = await driverIfUp(found, home);
   try {
-    if (driver !== undefined) await refuseRunning(found, plan, wish, driver);
+    if (driver !== undefined) await refuseRunning(found, plan, wanted, driver);
   } finally {
     await driver?.close();
   }

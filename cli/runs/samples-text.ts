@@ -17,8 +17,8 @@ function groupText(group: readonly SampleView[], printer: Printer): string {
   const [first] = group;
   if (first === undefined) return '';
   const expected = first.groundTruth === undefined ? '' : ` · expected ${oneLine(first.groundTruth)}`;
-  const fate = first.fate === undefined || first.fate === 'trained' ? '' : ` · ${first.fate}`;
-  const head = printer.style('bold', `draw ${first.draw} · row ${first.row}${expected}${fate}`);
+  const outcome = first.fate === undefined || first.fate === 'trained' ? '' : ` · ${first.fate}`;
+  const head = printer.style('bold', `draw ${first.draw} · row ${first.row}${expected}${outcome}`);
   return [
     head,
     wrapText(first.prompt.trimEnd(), printer.stdout.columns, '  │ '),

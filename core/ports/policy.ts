@@ -56,8 +56,9 @@ export interface PackedBatch {
   /** S + 1 offsets into tokens_N, first 0, last N. */
   readonly cuSeqlens: Int32Array;
   /**
-   * For each sequence, the index of the one that it continues, or −1: an earlier one, which itself continues none. It
-   * attends to that one's tokens, and its positions go on behind them. Absent: none continues another.
+   * Index of the earlier sequence that each sequence continues, or −1. The earlier one continues none itself. A
+   * sequence attends to the tokens of the one that it continues, and its positions go on behind them. Absent: no
+   * sequence continues another.
    */
   readonly parents_S?: Int32Array;
   /**

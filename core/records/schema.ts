@@ -231,7 +231,7 @@ export const drawRecord = z.object({
   wave: count.optional(),
   /** The reason, unless trained. */
   reason: z.string().optional(),
-  /** For each sample, its index in the batch, or the reason why it is not in the batch. */
+  /** Index of each sample in the batch, or the reason why it is not in the batch. */
   samples: z.array(z.union([count, z.string()])),
 });
 export type DrawRecord = z.infer<typeof drawRecord>;

@@ -150,11 +150,19 @@ function plainText(answer: string): Answer {
   return { type: 'text', text: text.toLowerCase() };
 }
 
+/** x, \alpha, x_1, x_{max}', and so on. */
+const variable = /\\?[a-zA-Z]+(?:_\{?\w+\}?)?'?/;
+/** (x) behind the name of a function. */
+const ofVariable = /(?:\s*\(\s*\\?[a-zA-Z]+\s*\))?/;
+const words = /(?:\\text\s*\{[^{}]*\}|[a-zA-Z ])+/;
+/** (x, y) */
+const variables = /\(\s*[a-zA-Z](?:\s*,\s*[a-zA-Z])+\s*\)/;
+
+const name = new RegExp(`^\\s*(?:${variable.source}${ofVariable.source}|${words.source}|${variables.source})\\s*$`);
+
 /** A variable, a function of one, or words: what stands left of "=" when the right side is the answer. */
 export function isName(text: string): boolean {
-  return /^\s*(?:\\?[a-zA-Z]+(?:_\{?\w+\}?)?'?(?:\s*\(\s*\\?[a-zA-Z]+\s*\))?|(?:\\text\s*\{[^{}]*\}|[a-zA-Z ])+|\(\s*[a-zA-Z](?:\s*,\s*[a-zA-Z])+\s*\))\s*$/.test(
-    text,
-  );
+  return name.test(text);
 }
 
 /** The expression of a side of an equation; undefined when it has none. */

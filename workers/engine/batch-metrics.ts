@@ -87,7 +87,7 @@ function baselineMetrics({ samples }: Composition): Record<string, number> {
 
 /** What dynamic sampling or oversampling did. */
 function filterMetrics({ draws }: Composition): Record<string, number> {
-  const countOf = (fate: string) => draws.filter((draw) => draw.fate === fate).length;
+  const countOf = (outcome: string) => draws.filter(({ fate }) => fate === outcome).length;
   return {
     'train/num_gen_batches': 1 + Math.max(0, ...draws.map(({ wave = 0 }) => wave)),
     'training/filtered_groups': countOf('filtered'),

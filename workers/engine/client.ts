@@ -139,7 +139,7 @@ export class EngineClient {
 
   /** Writes samples in flight to the journal and rejects their jobs with PreemptedError. */
   requeue(because: string): void {
-    this.#send({ type: 'hand-back', because });
+    this.#send({ type: 'requeue', because });
   }
 
   /** Completes running writes after the jobs of a trainer, and saves the state in memory if there is time. */

@@ -30,7 +30,7 @@ export type ToEngine =
   /** The run has paused or ended: its samples in flight are dropped. */
   | { readonly type: 'abandon'; readonly runId: string }
   /** This worker leaves: samples in flight are written to the journal and dropped. */
-  | { readonly type: 'hand-back'; readonly because: string }
+  | { readonly type: 'requeue'; readonly because: string }
   /** Complete the checkpoints that are being written, and save the state in memory if there is time. */
   | { readonly type: 'save-last'; readonly inTime: boolean }
   | { readonly type: 'release'; readonly runId: string; readonly components?: readonly string[] }

@@ -44,7 +44,7 @@ port.on('message', (message: ToEngine) => {
         .catch((error: unknown) => console.error(`the next job gets the weights: ${String(error)}`));
     case 'abandon':
       return void host.abandon(message.runId);
-    case 'hand-back':
+    case 'requeue':
       return void host.requeue(message.because);
     case 'save-last':
       return void (trainerTurn = trainerTurn.then(() => saveLast(message.inTime)));
