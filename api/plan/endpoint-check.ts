@@ -1,6 +1,7 @@
 /** The endpoint of a recipe is asked once, from this machine. */
 import { endpointSettings } from '../../core/recipe/index.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
+import { outboundWays } from '../../infra/outbound/ways.ts';
 import { probeEndpoint } from '../../rewards/endpoint/probe.ts';
 import { secretNames } from '../../rewards/host/secrets.ts';
 import type { Check } from './checks.ts';
@@ -16,6 +17,6 @@ export const endpointCheck: Check = {
         status: 'later',
         detail: `not asked: ${missing.join(', ')} is not set here; the workers that score need it`,
       };
-    return { detail: await probeEndpoint(endpoint, env) };
+    return { detail: await probeEndpoint(endpoint, env, outboundWays()) };
   },
 };

@@ -62,9 +62,13 @@ async function locate(
   options: LocateOptions,
 ): Promise<LocalModel> {
   // The hub client is loaded only here, so that other commands start quickly.
-  const { hubSettings, localModel } = await import('../../models/hub.ts');
+  const [{ hubSettings, localModel }, { outboundFetch }] = await Promise.all([
+    import('../../models/hub.ts'),
+    import('../../infra/outbound/fetch.ts'),
+  ]);
   return localModel(reference, {
     ...hubSettings(ports.env),
+    fetch: outboundFetch(),
     ...options,
     cache: join(ports.home, 'hub'),
     revision,

@@ -3,6 +3,7 @@ import { Client, Connection } from '@temporalio/client';
 import type { DataConverter } from '@temporalio/common';
 import type { NativeConnection } from '@temporalio/worker';
 import { errorToJson, RetryableError } from '../../core/errors.ts';
+import { isOwn } from '../outbound/proxy-of.ts';
 import { retry } from '../poll.ts';
 import { payloadCodec } from './payload-codec.ts';
 
@@ -30,7 +31,9 @@ const retryEveryMs = 100;
  * with `client.connection.close()`.
  */
 export async function connectTemporalClient({ temporal }: HasTemporal, timeoutMs = connectTimeoutMs): Promise<Client> {
-  const connection = await patiently(temporal, timeoutMs, () => Connection.connect(connectOptions(temporal)));
+  const connection = await patiently(temporal, timeoutMs, () =>
+    Connection.connect({ ...connectOptions(temporal), ...directly(temporal.address) }),
+  );
   return new Client({
     connection,
     namespace: temporal.namespace ?? 'default',
@@ -61,6 +64,15 @@ function connectOptions({ address, tls, apiKey }: TemporalTarget) {
     ...(tls === undefined ? {} : { tls }),
     ...(apiKey === undefined ? {} : { apiKey, tls: tls ?? true }),
   };
+}
+
+/**
+ * gRPC sends every connection to the proxy of `grpc_proxy`, `https_proxy` or `http_proxy`, those to this machine too. (The library of
+ * workers reads no such variable.)
+ */
+function directly(address: string): { channelArgs?: { 'grpc.enable_http_proxy': 0 } } {
+  const { hostname } = new URL(`http://${address}`);
+  return isOwn(hostname.replace(/^\[(.*)\]$/, '$1')) ? { channelArgs: { 'grpc.enable_http_proxy': 0 } } : {};
 }
 
 async function patiently<T extends object>(

@@ -7,6 +7,8 @@ export interface HubSettings {
   /** Default: https://huggingface.co. */
   readonly hubUrl: string;
   readonly token: string | undefined;
+  /** The `fetch` of the requests; default: Node's. */
+  readonly fetch?: typeof fetch;
 }
 
 /** HF_ENDPOINT and HF_TOKEN, as the Python client reads them. */
@@ -65,9 +67,9 @@ export class HubClient {
     return blob.slice(from, blob.size).stream();
   }
 
-  #common(): { hubUrl: string; accessToken?: string } {
-    const { hubUrl, token } = this.#settings;
-    return token === undefined ? { hubUrl } : { hubUrl, accessToken: token };
+  #common(): { hubUrl: string; accessToken?: string; fetch?: typeof fetch } {
+    const { hubUrl, token, fetch } = this.#settings;
+    return { hubUrl, ...(token !== undefined && { accessToken: token }), ...(fetch && { fetch }) };
   }
 
   async #explained<T>({ name, revision }: HubModel, call: () => Promise<T>): Promise<T> {

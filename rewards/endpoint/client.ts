@@ -8,12 +8,14 @@ import { errorToJson, PauseError } from '../../core/errors.ts';
 import type { Permit, Permits } from '../../core/ports/permits.ts';
 import { namedVariables, secretOf } from '../host/secrets.ts';
 import { redactor } from '../host/redact.ts';
-import { send, type HttpAnswer } from './post.ts';
+import { send, type HttpAnswer, type Ways } from './post.ts';
 import { retryAfterMs, statusHint, waitMs } from './retry.ts';
 
 export interface EndpointPorts {
   readonly permits: Permits;
   readonly env: NodeJS.ProcessEnv;
+  /** How requests leave this machine; default: directly. */
+  readonly ways?: Ways | undefined;
   /** The command that goes on after a fault was fixed: `petrel resume <run>`. */
   readonly resume: string;
   /** 1 s. */
@@ -107,6 +109,7 @@ export class EndpointClient {
       const answer = await send(
         { method, url, body, timeoutMs, headers: this.#headers },
         AbortSignal.any([signal, permit.signal]),
+        this.#ports.ways,
       );
       const { status } = answer;
       const tokens = tokensOf(answer.text);

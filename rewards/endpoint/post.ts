@@ -5,6 +5,22 @@ import { Agent as HttpAgent, request as httpRequest } from 'node:http';
 import type { IncomingMessage } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
 
+/** The agents of one kind of connection: directly, or through a proxy. */
+export interface Connections {
+  readonly httpAgent: HttpAgent;
+  readonly httpsAgent: HttpAgent;
+}
+
+/** How requests leave this machine. */
+export interface Ways {
+  /** Connections that are kept for later requests. */
+  readonly kept: Connections;
+  /** A new connection for each request. */
+  readonly fresh: Connections;
+  /** The proxy of requests to a URL; undefined: they go there directly. */
+  proxyOf(url: URL): URL | undefined;
+}
+
 export interface HttpRequest {
   readonly method: string;
   readonly url: string;
@@ -22,13 +38,17 @@ export interface HttpAnswer {
 /** Answers that are longer are refused: an answer about one sample is short. */
 const longestAnswer = 8 * 1024 * 1024;
 
-const agents = { http: new HttpAgent({ keepAlive: true }), https: new HttpsAgent({ keepAlive: true }) };
+const directly = (keepAlive: boolean): Connections => ({
+  httpAgent: new HttpAgent({ keepAlive }),
+  httpsAgent: new HttpsAgent({ keepAlive }),
+});
+const direct: Ways = { kept: directly(true), fresh: directly(false), proxyOf: () => undefined };
 
 /**
  * @throws the signal's reason; Error with what happened to the connection, such as `connect ECONNREFUSED
  * 127.0.0.1:8000`.
  */
-export async function send(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
+export async function send(request: HttpRequest, signal: AbortSignal, ways: Ways = direct): Promise<HttpAnswer> {
   signal.throwIfAborted();
   const tooLong = new AbortController();
   const timer = setTimeout(
@@ -37,7 +57,7 @@ export async function send(request: HttpRequest, signal: AbortSignal): Promise<H
   );
   const ended = AbortSignal.any([signal, tooLong.signal]);
   try {
-    const answer = (await exchange(request, ended, true)) ?? (await exchange(request, ended, false));
+    const answer = (await exchange(request, ended, ways.kept)) ?? (await exchange(request, ended, ways.fresh));
     if (answer === undefined) throw new Error('the connection was closed');
     return answer;
   } catch (error) {
@@ -50,16 +70,15 @@ export async function send(request: HttpRequest, signal: AbortSignal): Promise<H
 
 /**
  * undefined: the server had closed a connection that was kept from an earlier request, so it has not seen this one.
- * `kept`: such a connection may be used.
  */
 function exchange(
   { method, url, headers, body }: HttpRequest,
   signal: AbortSignal,
-  kept: boolean,
+  { httpAgent, httpsAgent }: Connections,
 ): Promise<HttpAnswer | undefined> {
   const secure = url.startsWith('https:');
   const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) };
-  const agent = kept && (secure ? agents.https : agents.http);
+  const agent = secure ? httpsAgent : httpAgent;
   const options = { method, headers: { ...headers, ...length }, signal, agent };
   return new Promise((resolve, reject) => {
     const sent = (secure ? httpsRequest : httpRequest)(url, options, (response) => {

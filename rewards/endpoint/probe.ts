@@ -5,7 +5,7 @@ import { baseUrl, chatUrl, shownUrl, type EndpointSettings } from '../../core/en
 import { errorToJson, InvalidInputError } from '../../core/errors.ts';
 import { redactor } from '../host/redact.ts';
 import { namedVariables, secretOf } from '../host/secrets.ts';
-import { send, type HttpAnswer } from './post.ts';
+import { send, type HttpAnswer, type Ways } from './post.ts';
 
 const answerMs = 10_000;
 /** A server may load the model when it is first asked for it. */
@@ -16,21 +16,23 @@ const shownModels = 8;
  * What it found, as a text. @throws InvalidInputError when nothing answers, the key is refused or the model is not
  * served; UnfitError `MissingSecret`.
  */
-export async function probeEndpoint(endpoint: EndpointSettings, env: NodeJS.ProcessEnv): Promise<string> {
+export async function probeEndpoint(endpoint: EndpointSettings, env: NodeJS.ProcessEnv, ways?: Ways): Promise<string> {
   const url = endpoint.url ?? '';
   return endpoint.question === undefined && endpoint.model === undefined
-    ? reach(url)
-    : new ChatProbe(endpoint, url, env).ask();
+    ? reach(url, ways?.proxyOf(new URL(url)))
+    : new ChatProbe(endpoint, url, env, ways).ask();
 }
 
 class ChatProbe {
   readonly #endpoint: EndpointSettings;
   readonly #url: string;
+  readonly #ways: Ways | undefined;
   readonly #headers: Record<string, string>;
   readonly #clean: (text: string) => string;
 
-  constructor(endpoint: EndpointSettings, url: string, env: NodeJS.ProcessEnv) {
+  constructor(endpoint: EndpointSettings, url: string, env: NodeJS.ProcessEnv, ways: Ways | undefined) {
     const { apiKey } = endpoint;
+    this.#ways = ways;
     this.#endpoint = endpoint;
     this.#url = url;
     this.#clean = redactor(namedVariables({ apiKey }, env));
@@ -85,7 +87,7 @@ class ChatProbe {
     const text = body === undefined ? undefined : JSON.stringify(body);
     try {
       const request = { method, url, headers: this.#headers, body: text, timeoutMs };
-      return await send(request, new AbortController().signal);
+      return await send(request, new AbortController().signal, this.#ways);
     } catch (error) {
       throw unreachable(this.#url, error, this.#command(url));
     }
@@ -102,9 +104,9 @@ class ChatProbe {
   }
 }
 
-/** A service of the user's own has no question that may be asked, so its port must take a connection. */
-async function reach(url: string): Promise<string> {
-  const { hostname, port, protocol } = new URL(url);
+/** A service of the user's own has no question that may be asked, so its port, or the proxy's, must take a connection. */
+async function reach(url: string, proxy: URL | undefined): Promise<string> {
+  const { hostname, port, protocol } = proxy ?? new URL(url);
   const socket = connect({
     host: hostname.replace(/^\[|\]$/g, ''),
     port: port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port),
@@ -113,7 +115,7 @@ async function reach(url: string): Promise<string> {
   try {
     socket.once('timeout', () => socket.destroy(new Error(`no connection within ${answerMs / 1000} s`)));
     await once(socket, 'connect');
-    return `${shownUrl(url)} takes connections`;
+    return proxy === undefined ? `${shownUrl(url)} takes connections` : `its proxy ${proxy.host} takes connections`;
   } catch (error) {
     throw unreachable(url, error, `curl -sS ${shownUrl(url)}`);
   } finally {

@@ -3,6 +3,7 @@ import { ENDPOINT_SCORERS, type EndpointLimits } from '../../core/endpoint.ts';
 import type { RunId } from '../../core/ids.ts';
 import type { Permits } from '../../core/ports/permits.ts';
 import type { ScoringSettings } from '../../core/wire/jobs.ts';
+import { outboundWays } from '../../infra/outbound/ways.ts';
 import { EndpointClient } from '../../rewards/endpoint/client.ts';
 import { EndpointHost, LimitedHost, ProxiedHost } from '../../rewards/endpoint/host.ts';
 import { endpointScorers } from '../../rewards/endpoint/scorers.ts';
@@ -29,7 +30,12 @@ export async function hostWithin(
   if (endpoint === undefined) return start();
   const permits = permitsOf(runId, endpoint.limits);
   if (endpoint.url === undefined) return new LimitedHost(await start(), permits, endpoint.tokensPerRequest);
-  const client = new EndpointClient(endpoint, { permits, env: process.env, resume: `petrel resume ${runId}` });
+  const client = new EndpointClient(endpoint, {
+    permits,
+    env: process.env,
+    ways: outboundWays(),
+    resume: `petrel resume ${runId}`,
+  });
   const scorer = endpointScorers[nameOf(input) ?? ''];
   return scorer === undefined ? ProxiedHost.start(client, say, start) : new EndpointHost(client, scorer);
 }

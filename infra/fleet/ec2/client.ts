@@ -3,6 +3,7 @@
  * (AWS_ENDPOINT_URL_EC2, AWS_PROFILE).
  */
 import { EC2Client } from '@aws-sdk/client-ec2';
+import { outboundAgents } from '../../outbound/agents.ts';
 
 const connectMs = 5_000;
 /** RunInstances answers in some seconds. */
@@ -37,7 +38,12 @@ export class Ec2Clients {
       region,
       ...(this.#endpoint !== undefined && { endpoint: this.#endpoint }),
       maxAttempts: 1,
-      requestHandler: { connectionTimeout: connectMs, requestTimeout: answerMs, throwOnRequestTimeout: true },
+      requestHandler: {
+        ...outboundAgents({ keepAlive: true }),
+        connectionTimeout: connectMs,
+        requestTimeout: answerMs,
+        throwOnRequestTimeout: true,
+      },
     });
   }
 }

@@ -1,8 +1,7 @@
 /** The S3 client: endpoint, region and credentials from the SDK's usual sources; petrel's own retries and timeouts. */
-import { Agent as HttpAgent } from 'node:http';
-import { Agent as HttpsAgent } from 'node:https';
 import { S3Client } from '@aws-sdk/client-s3';
 import { InvalidInputError } from '../../../core/errors.ts';
+import { outboundAgents } from '../../outbound/agents.ts';
 import { usualPatience } from './patience.ts';
 import type { Patience } from './patience.ts';
 
@@ -46,15 +45,13 @@ export async function connectS3({
       hint: 'Set AWS_REGION, or AWS_PROFILE to a profile with a region; AWS_ENDPOINT_URL for a server of your own',
     });
   }
-  const agent = { keepAlive: true, maxSockets };
   const client = new S3Client({
     region,
     ...(at === undefined ? {} : { endpoint: at, forcePathStyle: true }),
     followRegionRedirects: true,
     maxAttempts: 1,
     requestHandler: {
-      httpAgent: new HttpAgent(agent),
-      httpsAgent: new HttpsAgent(agent),
+      ...outboundAgents({ keepAlive: true, maxSockets }),
       connectionTimeout: connectMs,
       socketTimeout: patience.idleMs,
       requestTimeout: patience.replyMs,
