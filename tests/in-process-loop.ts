@@ -163,8 +163,8 @@ export class InProcessLoop {
   /** Stores what these keys name once. */
   async #inputsOf(recipe: Recipe): Promise<RunInputs> {
     assertRunnable(recipe);
-    const { kind, model, data, distillation, reward } = recipe;
-    const key = JSON.stringify({ kind, model, data, distillation, reward });
+    const { kind, deterministic, model, data, distillation, reward } = recipe;
+    const key = JSON.stringify({ kind, deterministic, model, data, distillation, reward });
     const known = this.#prepared.get(key);
     if (known !== undefined) return known;
     const ports = { store: this.store, home: this.folder, env: process.env, now: new Date(), say: () => {} };
