@@ -1,10 +1,9 @@
 /** Runs whose processes are killed at a named point, and what they must have in common with an undisturbed one. */
-import { createFork, originAt } from '../api/runs/fork.ts';
-import { reproducibleMetrics } from '../core/metrics.ts';
 import type { Tree } from '../core/recipe/index.ts';
 import type { ArmedFault } from '../infra/faults/index.ts';
+import { essencesOf } from './essences.ts';
 import type { Injector } from './inject.ts';
-import type { Iteration, LoopUnderTest, StartedRun } from './loop-under-test.ts';
+import type { LoopUnderTest, StartedRun } from './loop-under-test.ts';
 
 /** Starts a run, kills the process that first reaches the point, and waits until the run has completed. */
 export async function killedRun(
@@ -24,32 +23,7 @@ export async function killedRun(
   return run;
 }
 
-/** A fork of a run after one of its iterations, run to its end. */
-export async function forkedAfter(
-  loop: LoopUnderTest,
-  { runId, log }: StartedRun,
-  iteration: number,
-): Promise<StartedRun> {
-  const found = { runId, log, record: await log.run() };
-  const fork = await createFork(found, await originAt(found, iteration), await log.revision(1), undefined, new Date());
-  const run = { runId: fork.runId, log: fork.log };
-  loop.runs.add(run);
-  await loop.drive(run);
-  await loop.reaches(run, 'completed');
-  return run;
-}
-
 /** The values on which two equal runs must agree, by iteration. */
 export async function essences(loop: LoopUnderTest, run: StartedRun) {
-  return (await loop.iterations(run)).map(essence);
+  return essencesOf(await loop.iterations(run));
 }
-
-const essence = ({ batch, update }: Iteration) => ({
-  tensors: batch.tensors,
-  trained: batch.components,
-  draws: batch.draws,
-  state: update.stateDigest,
-  components: update.components,
-  counters: update.after,
-  metrics: reproducibleMetrics({ ...batch.metrics, ...update.metrics } as Record<string, number>),
-});

@@ -3,13 +3,12 @@
  * the spot, and recipes that take seconds.
  */
 import { deepStrictEqual } from 'node:assert/strict';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { runKinds, samplesResponses } from '../core/run-kinds.ts';
+import { samplesResponses } from '../core/run-kinds.ts';
 import type { RunKind } from '../core/run-kinds.ts';
-import { arithmeticRows } from '../api/data/arithmetic.ts';
 import { tokenisedBy } from '../api/runs/row-tokens.ts';
 import { verifyLedger } from '../api/ledger/verify.ts';
 import type { Fault, Verdict } from '../api/ledger/verify.ts';
@@ -39,7 +38,7 @@ import { readLogChunk } from '../infra/telemetry/run-log-lines.ts';
 import { connectTemporalClient } from '../infra/temporal/connection.ts';
 import { tellRunWorkflow } from '../infra/temporal/run-workflow.ts';
 import { poll } from '../infra/poll.ts';
-import { saveRandomModel } from './random-model.ts';
+import { LoopInputs, tinySizes } from './loop-inputs.ts';
 import type { ModelSizes } from './random-model.ts';
 import { processOf } from './stack-under-test.ts';
 import { temporaryHome } from './servers.ts';
@@ -74,7 +73,7 @@ export interface Iteration {
 export class LoopUnderTest {
   readonly #temporary = temporaryHome();
   readonly home = this.#temporary.home;
-  readonly #files = join(this.home, 'inputs');
+  readonly inputs = new LoopInputs(join(this.home, 'inputs'));
   /** Runs whose ledgers must be valid at the end. A test that damages a run removes it from this list. */
   readonly runs = new Set<StartedRun>();
   #client: Client | undefined;
@@ -92,7 +91,7 @@ export class LoopUnderTest {
   /** The stack with these workers, a model and rows. */
   async up(pools: readonly WorkerPool[] = onePool): Promise<StackInfo> {
     if (this.#store === undefined) {
-      await this.#makeInputs();
+      await this.inputs.write(this.#sizes, 'arithmetic');
       this.#store = await openStore(this.#storeUrl);
     }
     const stack = await ensureStack({ home: this.home, workers: pools });
@@ -140,7 +139,7 @@ export class LoopUnderTest {
 
   /** Creates a scorer from the body of `computeScore({ dataSource, solutionStr, groundTruth, extraInfo })`. */
   scorer(name: string, body: string): string {
-    const path = join(this.#files, `${name}.mjs`);
+    const path = join(this.inputs.folder, `${name}.mjs`);
     writeFileSync(
       path,
       `export function computeScore({ dataSource, solutionStr, groundTruth, extraInfo }) {\n${body}\n}\n`,
@@ -164,7 +163,7 @@ export class LoopUnderTest {
 
   /** Writes the recipe of the small run to a file, for commands. */
   recipeFile(name: string, overrides: Tree = {}): string {
-    const path = join(this.#files, `${name}.json`);
+    const path = join(this.inputs.folder, `${name}.json`);
     writeFileSync(path, JSON.stringify(mergeTrees(this.#recipe(kindOf(overrides)), { ...overrides, name })));
     return path;
   }
@@ -311,11 +310,16 @@ export class LoopUnderTest {
   }
 
   #recipe(kind: RunKind): Tree {
-    const train = join(this.#files, { rl: 'train.jsonl', sft: 'sft.jsonl', pairs: 'pairs.jsonl' }[runKinds[kind].rows]);
     return {
       name: 'loop',
       model: { path: this.modelFolder },
-      data: { train_files: train, train_batch_size: 4, max_prompt_length: 8, max_response_length: 5, max_length: 24 },
+      data: {
+        train_files: this.inputs.rows(kind),
+        train_batch_size: 4,
+        max_prompt_length: 8,
+        max_response_length: 5,
+        max_length: 24,
+      },
       rollout: { n: 4, max_num_seqs: 8 },
       actor: { ppo_mini_batch_size: 4, ppo_max_token_len_per_gpu: 64, optim: { lr: 0.003, weight_decay: 0 } },
       ...(samplesResponses(kind) && {
@@ -326,65 +330,23 @@ export class LoopUnderTest {
     };
   }
 
-  async #makeInputs(): Promise<void> {
-    mkdirSync(this.#files, { recursive: true });
-    await saveRandomModel(this.modelFolder, this.#sizes, 0.1);
-    const rows = (split: 'train' | 'validation', count: number, sft: boolean) =>
-      arithmeticRows({
-        rows: count,
-        seed: 3,
-        split,
-        preset: 'digits',
-        digits: 1,
-        sft,
-        careless: 0,
-        dataSource: 'arithmetic',
-        exclude: new Set(),
-      })
-        .map((row) => `${JSON.stringify(row)}\n`)
-        .join('');
-    writeFileSync(join(this.#files, 'train.jsonl'), rows('train', 24, false));
-    writeFileSync(join(this.#files, 'sft.jsonl'), rows('train', 24, true));
-    writeFileSync(join(this.#files, 'pairs.jsonl'), pairRows(24, 3));
-    writeFileSync(this.validationPairs, pairRows(10, 4));
-    writeFileSync(this.validationFile, rows('validation', 5, false));
-  }
-
   get modelFolder(): string {
-    return join(this.#files, 'model');
+    return this.inputs.model;
   }
 
   get validationPairs(): string {
-    return join(this.#files, 'validation-pairs.jsonl');
+    return this.inputs.validationPairs;
   }
 
   get validationFile(): string {
-    return join(this.#files, 'validation.jsonl');
+    return this.inputs.validation;
   }
-}
-
-/** Sums of two digits; the rejected answer is one too many. */
-function pairRows(count: number, seed: number): string {
-  return Array.from({ length: count }, (_, i) => {
-    const [a, b] = [(seed + 5 * i) % 10, (seed * i + 2) % 10];
-    return `${JSON.stringify({ data_source: 'sums', prompt: `${a}+${b}=`, chosen: `${a + b}`, rejected: `${a + b + 1}` })}\n`;
-  }).join('');
 }
 
 const kindOf = ({ kind = 'rl' }: Tree): RunKind => kind as RunKind;
 
 /** A reward that a policy with random weights learns at once. */
 const sevens = `return [...solutionStr].filter((c) => c === '7').length / Math.max(1, solutionStr.length);`;
-
-const tinySizes: ModelSizes = {
-  hidden_size: 32,
-  intermediate_size: 64,
-  num_hidden_layers: 2,
-  num_attention_heads: 2,
-  num_key_value_heads: 2,
-  vocab_size: 18,
-  max_position_embeddings: 64,
-};
 
 function present<T>(value: T | undefined): T {
   if (value === undefined) throw new Error('up() comes first');

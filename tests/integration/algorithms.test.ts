@@ -8,26 +8,21 @@ import type { Tree } from '../../core/recipe/index.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { bothCorrections, recipeWith, soundMetrics, withLoss } from '../algorithm-recipes.ts';
-import { LoopUnderTest, onePool } from '../loop-under-test.ts';
+import { InProcessLoop, sevens } from '../in-process-loop.ts';
+import type { RunOptions, ScoreFunction } from '../in-process-loop.ts';
 
-const loop = new LoopUnderTest();
-beforeAll(() => loop.up(onePool));
-afterAll(() => loop.remove()); // also verifies every ledger, with all tensors
+const loop = new InProcessLoop(sevens);
+beforeAll(() => loop.up());
+afterAll(() => loop.remove());
 
 const isRefused = (keys: Tree, path: string) => runIssues(recipeWith(keys)).some((issue) => issue.path === path);
 
 /** Runs two iterations of two steps each; their metrics. */
-async function trained(keys: Tree): Promise<Record<string, number>[]> {
-  const run = await loop.completed({
-    actor: { ppo_mini_batch_size: 2 },
-    trainer: { total_training_steps: 2 },
-    ...keys,
-  });
-  const made = await loop.iterations(run);
-  expect(made).toHaveLength(2);
-  const weights = made.map(({ update }) => update.components['actor']?.weightsDigest);
-  expect(new Set(weights).size).toBe(2);
-  return soundMetrics(made);
+async function trained(keys: Tree, options: RunOptions = {}): Promise<Record<string, number>[]> {
+  const { iterations, weights } = await loop.completed(keys, options);
+  expect(iterations).toHaveLength(2);
+  expect(new Set(weights.slice(1)).size).toBe(2);
+  return soundMetrics(iterations);
 }
 
 describe('a loss that reads groups', () => {
@@ -39,12 +34,12 @@ describe('a loss that reads groups', () => {
   it('keeps the responses to a prompt in one micro-batch', async () => {
     const run = await loop.completed({
       ...withLoss('gvpo'),
-      actor: { policy_loss: { loss_mode: 'gvpo' }, ppo_max_token_len_per_gpu: 28 },
+      actor: { policy_loss: { loss_mode: 'gvpo' }, ppo_mini_batch_size: 4, ppo_max_token_len_per_gpu: 28 },
       trainer: { total_training_steps: 1 },
     });
-    const [made] = await loop.iterations(run);
+    const [made] = run.iterations;
     const tensors = made?.batch.tensors ?? '';
-    const batch = decodeBatch(await getBlob(loop.store, run.runId, tensors), tensors);
+    const batch = decodeBatch(await getBlob(loop.store, run.log.runId, tensors), tensors);
     const micros = Array.from({ length: batch.microOffsets_M1.length - 1 }, (_, m) =>
       Array.from(batch.microSamples.subarray(batch.microOffsets_M1[m], batch.microOffsets_M1[m + 1])),
     );
@@ -91,14 +86,11 @@ describe('rewards', () => {
   });
 
   it('in components are reported each by itself, and a result without one of them is a failed sample', async () => {
-    const path = loop.scorer(
-      'sometimes',
-      'const short = 1 / (1 + solutionStr.length); return solutionStr.startsWith("7") ? { score: 1 } : { score: 0, short };',
-    );
-    const reward = { custom_reward_function: { path, deterministic: true }, max_failed_fraction: 1 };
+    const sometimes: ScoreFunction = ({ solutionStr }) =>
+      solutionStr.startsWith('7') ? { score: 1 } : { score: 0, short: 1 / (1 + solutionStr.length) };
     const algorithm = { adv_estimator: 'gdpo', gdpo_reward_keys: ['short', 'score'], gdpo_reward_weights: [2, 1] };
-    const run = await loop.completed({ algorithm, reward, trainer: { total_training_steps: 2 } });
-    const made = await loop.iterations(run);
+    const recipe = { algorithm, actor: { ppo_mini_batch_size: 4 }, reward: { max_failed_fraction: 1 } };
+    const { iterations: made } = await loop.completed(recipe, { score: sometimes });
     for (const { batch } of made)
       expect(batch.metrics).toMatchObject({ 'gdpo/short/std': expect.any(Number), 'gdpo/score/max': 0 });
     const reasons = made.flatMap(({ batch }) => batch.draws.flatMap(({ samples }) => samples));
@@ -108,15 +100,14 @@ describe('rewards', () => {
 
 describe('the loss on positive examples', () => {
   it('imitates responses that scored above 0, beside the loss of the policy', async () => {
-    const path = loop.scorer('often', 'return solutionStr.includes("7") || solutionStr.length > 2 ? 1 : 0;');
-    const reward = { custom_reward_function: { path, deterministic: true } };
-    const withIt = await trained({ reward, actor: { ppo_mini_batch_size: 2, positive_nll_coef: 0.5 } });
+    const score: ScoreFunction = ({ solutionStr }) => Number(solutionStr.includes('7') || solutionStr.length > 2);
+    const withIt = await trained({ actor: { positive_nll_coef: 0.5 } }, { score });
     for (const metrics of withIt) {
       const { 'actor/loss': loss, 'actor/pg_loss': policy, 'actor/positive_nll_loss': imitation } = metrics;
       expect(imitation).toBeGreaterThan(0);
       expect(loss).toBeCloseTo(Number(policy) + 0.5 * Number(imitation), 6);
     }
-    const without = await trained({ reward });
+    const without = await trained({}, { score });
     expect(without[0]).not.toHaveProperty('actor/positive_nll_loss');
     expect(withIt[0]?.['actor/grad_norm']).not.toBe(without[0]?.['actor/grad_norm']);
   });
@@ -158,10 +149,9 @@ describe('a rollout correction', () => {
   // One optimiser step per batch: old log-probs are computed for the correction alone.
   const correct = (keys: Tree) => ({ actor: { ppo_mini_batch_size: 4 }, algorithm: { rollout_correction: keys } });
   const tensorsOf = async (keys: Tree) => {
-    const run = await loop.completed({ ...keys, trainer: { total_training_steps: 2 } });
-    const made = await loop.iterations(run);
+    const { log, iterations: made } = await loop.completed(keys);
     const tensors = made.map(async ({ batch }) =>
-      decodeBatch(await getBlob(loop.store, run.runId, batch.tensors), 'batch'),
+      decodeBatch(await getBlob(loop.store, log.runId, batch.tensors), 'batch'),
     );
     return { made, tensors: await Promise.all(tensors) };
   };

@@ -86,8 +86,8 @@ const recipes = (): Tree[] => [
     trainer: { total_training_steps: 8 },
   },
   { data: { oversample_factor: 2, filter_accuracy: true, filter_truncate: true } },
-  { kind: 'sft', data: { train_files: loop.responsesFile, max_length: 24 } },
-  { data: { val_files: loop.trainFile }, rollout: { val_kwargs: { n: 8, do_sample: true, temperature: 1 } } },
+  { kind: 'sft', data: { train_files: loop.inputs.rows('sft'), max_length: 24 } },
+  { data: { val_files: loop.inputs.rows('rl') }, rollout: { val_kwargs: { n: 8, do_sample: true, temperature: 1 } } },
 ];
 
 /** Functions of reference cases that no run enters, by the beginning of their names, each with what it waits for. */

@@ -1,48 +1,28 @@
 /** A curriculum: prompts that the policy has solved are passed over for some passes. */
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';
 import type { Counters } from '../../core/records/schema.ts';
 import { curriculumBlob, decodeCurriculum } from '../../core/wire/curriculum.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
 import { getJsonBlob } from '../../infra/store/blobs.ts';
-import { Injector } from '../inject.ts';
-import { essences, forkedAfter } from '../killed-run.ts';
-import { LoopUnderTest, onePool } from '../loop-under-test.ts';
-import { testSameBits, usualPlaces } from '../same-bits.ts';
-import type { StartedRun } from '../loop-under-test.ts';
+import { essencesOf } from '../essences.ts';
+import { InProcessLoop } from '../in-process-loop.ts';
+import type { RunInProcess } from '../in-process-loop.ts';
 
-const loop = new LoopUnderTest();
-const faults = join(loop.home, 'faults');
-let injector: Injector;
-let recipe: Tree;
-let undisturbed: StartedRun;
+const recipe: Tree = {
+  // 6 rows: each pass over them takes one and a half batches.
+  data: { train_max_samples: 6, curriculum: { enable: true, metric: 'acc', solved: 0.5, revisit: 3 } },
+  trainer: { total_training_steps: 6, save_freq: 2 },
+};
+
+const loop = new InProcessLoop(({ solutionStr }) => ({ score: 1, acc: solutionStr.includes('7') }));
+let undisturbed: RunInProcess;
 beforeAll(async () => {
-  injector = new Injector(loop.home, faults);
-  process.env[faultsVariable] = faults;
-  await loop.up(onePool);
-  recipe = {
-    actor: { ppo_mini_batch_size: 2 },
-    // 6 rows: each pass over them takes one and a half batches.
-    data: { train_max_samples: 6, curriculum: { enable: true, metric: 'acc', solved: 0.5, revisit: 3 } },
-    reward: {
-      custom_reward_function: {
-        path: loop.scorer('seven', `return { score: 1, acc: solutionStr.includes('7') };`),
-        deterministic: true,
-      },
-    },
-    trainer: { total_training_steps: 6, save_freq: 2 },
-  };
+  await loop.up();
   undisturbed = await loop.completed(recipe);
 });
-afterEach(() => injector.disarmAll());
-afterAll(async () => {
-  delete process.env[faultsVariable];
-  injector.close();
-  await loop.remove(); // also verifies every ledger, with all tensors
-});
+afterAll(() => loop.remove());
 
-async function stateOf({ runId }: StartedRun, counters: Counters) {
+async function stateOf({ log: { runId } }: RunInProcess, counters: Counters) {
   const blob = curriculumBlob(counters) ?? '';
   return decodeCurriculum(await getJsonBlob(loop.store, runId, blob), blob);
 }
@@ -50,7 +30,7 @@ async function stateOf({ runId }: StartedRun, counters: Counters) {
 describe('a run with a curriculum (seed 42)', () => {
   it('passes over exactly the prompts that were solved the last time', async () => {
     let leftOut = 0;
-    for (const { batch } of (await loop.iterations(undisturbed)).slice(1)) {
+    for (const { batch } of undisturbed.iterations.slice(1)) {
       const state = await stateOf(undisturbed, batch.before);
       const isSolved = (draw: number, row: number) => {
         const last = state.get(row);
@@ -67,11 +47,9 @@ describe('a run with a curriculum (seed 42)', () => {
     expect(leftOut).toBeGreaterThan(0);
   });
 
-  testSameBits(() => ({ loop, injector, recipe, undisturbed }), usualPlaces.slice(0, 1));
-
   it('gives a fork what it remembers', async () => {
-    const run = await forkedAfter(loop, undisturbed, 4);
-    const states = (made: Awaited<ReturnType<typeof essences>>) => made.map(({ state, draws }) => ({ state, draws }));
-    expect(states(await essences(loop, run))).toEqual(states((await essences(loop, undisturbed)).slice(4)));
+    const fork = await loop.forkedAfter(undisturbed, 4);
+    const states = (run: RunInProcess) => essencesOf(run.iterations).map(({ state, draws }) => ({ state, draws }));
+    expect(states(fork)).toEqual(states(undisturbed).slice(4));
   });
 });

@@ -1,53 +1,29 @@
 /** Dynamic sampling: groups whose samples have one score are replaced by other prompts, in waves. */
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';
-import type { BatchRecord } from '../../core/records/schema.ts';
-import type { ArmedFault } from '../../infra/faults/index.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
-import { Injector } from '../inject.ts';
-import { LoopUnderTest, onePool } from '../loop-under-test.ts';
-import { testSameBits } from '../same-bits.ts';
-import type { StartedRun } from '../loop-under-test.ts';
+import { InProcessLoop } from '../in-process-loop.ts';
+import type { RunInProcess } from '../in-process-loop.ts';
 
-const loop = new LoopUnderTest();
-const faults = join(loop.home, 'faults');
-let injector: Injector;
-let recipe: Tree;
-let undisturbed: StartedRun;
-/** The first iteration that needed a second wave. */
-let refilled: BatchRecord;
+const recipe: Tree = {
+  algorithm: { filter_groups: { enable: true, metric: 'acc' } },
+  trainer: { total_training_steps: 4, save_freq: 2 },
+};
+
+const loop = new InProcessLoop(({ solutionStr }) => ({
+  score: 2 * solutionStr.length,
+  acc: solutionStr.includes('7'),
+}));
+let undisturbed: RunInProcess;
 beforeAll(async () => {
-  injector = new Injector(loop.home, faults);
-  process.env[faultsVariable] = faults;
-  await loop.up(onePool);
-  recipe = {
-    actor: { ppo_mini_batch_size: 2 },
-    algorithm: { filter_groups: { enable: true, metric: 'acc' } },
-    reward: {
-      custom_reward_function: {
-        path: loop.scorer('seven', `return { score: 2 * solutionStr.length, acc: solutionStr.includes('7') };`),
-        deterministic: true,
-      },
-    },
-    trainer: { total_training_steps: 4, save_freq: 2 },
-  };
+  await loop.up();
   undisturbed = await loop.completed(recipe);
-  const batches = (await loop.iterations(undisturbed)).map(({ batch }) => batch);
-  const found = batches.find(({ draws }) => draws.some(({ wave }) => wave === 1));
-  if (found === undefined) throw new Error('no iteration needed a second wave');
-  refilled = found;
 });
-afterEach(() => injector.disarmAll());
-afterAll(async () => {
-  delete process.env[faultsVariable];
-  injector.close();
-  await loop.remove(); // also verifies every ledger, with all tensors
-});
+afterAll(() => loop.remove());
 
 describe('a run with dynamic sampling (seed 42)', () => {
-  it('trains on as many groups as the batch has, and each draw has an outcome', async () => {
-    for (const { batch } of await loop.iterations(undisturbed)) {
+  it('trains on as many groups as the batch has, and each draw has an outcome', () => {
+    expect(undisturbed.iterations.some(({ batch }) => batch.draws.some(({ wave }) => wave === 1))).toBe(true);
+    for (const { batch } of undisturbed.iterations) {
       const numbers = batch.draws.map(({ draw }) => draw);
       expect(numbers).toEqual(Array.from({ length: numbers.length }, (_, i) => batch.before.cursor + i));
       expect(batch.after.cursor).toBe(batch.before.cursor + numbers.length);
@@ -66,26 +42,14 @@ describe('a run with dynamic sampling (seed 42)', () => {
     }
   });
 
-  it('says how many groups it lacks', async () => {
-    const [line] = await loop.said(undisturbed, /sampling 4 other prompts/);
+  it('says how many groups it lacks', () => {
+    const line = undisturbed.said.find((one) => one.includes('sampling 4 other prompts'));
     expect(line).toMatch(/iteration \d: [0-3] of 4 groups have samples that differ in acc; sampling 4 other prompts$/);
   });
 
-  const places: readonly (readonly [string, (batch: BatchRecord) => Pick<ArmedFault, 'point' | 'facts'>])[] = [
-    ['while it samples the second wave', (batch) => ({ point: 'sample.token', facts: { draw: secondWave(batch) } })],
-    [
-      'before the batch is committed',
-      ({ iteration }) => ({ point: 'decide.before', facts: { kind: 'batch', iteration } }),
-    ],
-  ];
-  testSameBits(
-    () => ({ loop, injector, recipe, undisturbed }),
-    places.map(([title, at]) => [title, () => at(refilled)]),
-  );
-
   it('samples waves of data.gen_batch_size prompts', async () => {
-    const run = await loop.completed({ ...recipe, data: { gen_batch_size: 3 }, trainer: { total_training_steps: 2 } });
-    for (const { batch } of await loop.iterations(run)) {
+    const waves = { ...recipe, data: { gen_batch_size: 3 }, trainer: { total_training_steps: 2 } };
+    for (const { batch } of (await loop.completed(waves)).iterations) {
       expect(batch.draws.length % 3).toBe(0);
       expect(batch.draws.filter(({ fate }) => fate === 'trained')).toHaveLength(4);
       expect(batch.draws.at(-1)?.wave).toBe(batch.draws.length / 3 - 1);
@@ -95,36 +59,22 @@ describe('a run with dynamic sampling (seed 42)', () => {
 
 describe('without groups that can be trained on', () => {
   it('pauses after max_num_gen_batches, and says what to do', async () => {
-    const run = await loop.start({
-      algorithm: { filter_groups: { enable: true, max_num_gen_batches: 2 } },
-      reward: { custom_reward_function: { path: loop.scorer('always-one', 'return 1;'), deterministic: true } },
-    });
-    const { reason } = await loop.reaches(run, 'paused');
-    expect(reason).toMatchObject({
+    const log = await loop.create({ algorithm: { filter_groups: { enable: true, max_num_gen_batches: 2 } } });
+    await expect(loop.driven(log, { score: () => 1 })).rejects.toMatchObject({
+      kind: 'pause',
       code: 'TooFewGroups',
       message: 'iteration 1: 0 of 4 groups have samples that differ in score, after sampling 2 times',
+      hint: expect.stringContaining(`petrel resume ${log.runId} algorithm.filter_groups.max_num_gen_batches=4`),
     });
-    expect(reason?.hint).toContain(`petrel resume ${run.runId} algorithm.filter_groups.max_num_gen_batches=4`);
   });
 
   it('pauses when the scorer does not return the metric for a sample, and names what it returns', async () => {
-    // The start tries the ground truth as a response.
-    const body = 'return { score: 1, acc: 1, ...(solutionStr === groundTruth && { accuracy: 1 }) };';
-    const run = await loop.start({
-      algorithm: { filter_groups: { enable: true, metric: 'accuracy' } },
-      reward: { custom_reward_function: { path: loop.scorer('other', body), deterministic: true } },
-    });
-    const { reason } = await loop.reaches(run, 'paused');
-    expect(reason).toMatchObject({
+    const filtering = { algorithm: { filter_groups: { enable: true, metric: 'accuracy' } } };
+    await expect(loop.completed(filtering, { score: () => ({ score: 1, acc: 1 }) })).rejects.toMatchObject({
+      kind: 'pause',
       code: 'MissingColumn',
       message: expect.stringMatching(/^the scorer returned no number "accuracy" for sample \d+$/),
       hint: expect.stringContaining('it returns score, acc'),
     });
   });
 });
-
-function secondWave({ draws }: BatchRecord): number {
-  const draw = draws.find(({ wave }) => wave === 1)?.draw;
-  if (draw === undefined) throw new Error('the batch has one wave');
-  return draw;
-}

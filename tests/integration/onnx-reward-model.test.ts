@@ -4,69 +4,51 @@
  */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { InvalidInputError } from '../../core/errors.ts';
-import { reproducibleMetrics } from '../../core/metrics.ts';
 import type { Tree } from '../../core/recipe/index.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { writeGraph } from '../../infra/onnx/graph.test-support.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 import { readModelManifest } from '../../infra/store/model-facts.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
-import { Injector } from '../inject.ts';
-import { LoopUnderTest, separatePools } from '../loop-under-test.ts';
-import type { Iteration, StartedRun } from '../loop-under-test.ts';
+import { essencesOf } from '../essences.ts';
+import { InProcessLoop, sevens } from '../in-process-loop.ts';
+import type { RunInProcess } from '../in-process-loop.ts';
 import { largestDifference } from '../score-texts.ts';
 
-const loop = new LoopUnderTest();
-const faults = join(loop.home, 'faults');
+const loop = new InProcessLoop(sevens);
 const models = join(packageRoot(), 'tests/onnx-classifier');
 /** A copy, which is removed once a run has it. */
-const folder = join(loop.home, 'reward-model');
-let injector: Injector;
-let undisturbed: StartedRun;
+const folder = join(loop.folder, 'reward-model');
+let undisturbed: RunInProcess;
 beforeAll(async () => {
-  injector = new Injector(loop.home, faults);
-  process.env[faultsVariable] = faults;
   await loop.up();
   cpSync(join(models, 'llama-onnx'), folder, { recursive: true });
   undisturbed = await loop.completed(recipe());
 });
-afterEach(() => injector.disarmAll());
-afterAll(async () => {
-  delete process.env[faultsVariable];
-  injector.close();
-  await loop.remove(); // also verifies every ledger, with all tensors
-});
+afterAll(() => loop.remove());
+
+type Iteration = RunInProcess['iterations'][number];
 
 const recipe = (path = folder): Tree => ({
   deterministic: 'replay',
-  data: { val_files: loop.validationFile },
+  data: { val_files: loop.inputs.validation },
   reward: { reward_model: { enable: true, path } },
   trainer: { total_training_steps: 4, save_freq: 2 },
 });
 
-const scoresOf = async ({ runId }: StartedRun, { batch }: Iteration): Promise<Float32Array> => {
+const scoresOf = async ({ log: { runId } }: RunInProcess, { batch }: Iteration): Promise<Float32Array> => {
   const { modelScores_S } = decodeBatch(await getBlob(loop.store, runId, batch.tensors), 'batch');
   if (modelScores_S === undefined) throw new Error('a batch of this run has scores of the model');
   return modelScores_S;
 };
 
-/** The values on which two equal runs must agree. */
-const essence = ({ batch, update }: Iteration) => ({
-  tensors: batch.tensors,
-  trained: batch.components,
-  state: update.stateDigest,
-  metrics: reproducibleMetrics({ ...batch.metrics, ...update.metrics } as Record<string, number>),
-});
-const essences = async (run: StartedRun) => (await loop.iterations(run)).map(essence);
-
 describe('a policy that learns from a reward model in ONNX', () => {
   it('has its score as the reward, and that of the scorer as a column', async () => {
     const rewards = new Set<number>();
-    for (const iteration of await loop.iterations(undisturbed)) {
-      const { runId } = undisturbed;
+    for (const iteration of undisturbed.iterations) {
+      const { runId } = undisturbed.log;
       const tensors = decodeBatch(await getBlob(loop.store, runId, iteration.batch.tensors), 'batch');
       expect(tensors.rewards_S).toEqual(await scoresOf(undisturbed, iteration));
       for (const reward of tensors.rewards_S) rewards.add(reward);
@@ -77,46 +59,38 @@ describe('a policy that learns from a reward model in ONNX', () => {
 
   it('scores as petrel’s own engine does', async () => {
     const run = await loop.completed({ ...recipe(join(models, 'llama')), trainer: { total_training_steps: 1 } });
-    const [[byOnnx], [byEngine]] = [await loop.iterations(undisturbed), await loop.iterations(run)];
+    const [[byOnnx], [byEngine]] = [undisturbed.iterations, run.iterations];
     if (byOnnx === undefined || byEngine === undefined) throw new Error('both runs have an iteration');
     const [onnx, engine] = [await scoresOf(undisturbed, byOnnx), await scoresOf(run, byEngine)];
     expect(onnx.length).toBe(engine.length);
     expect(largestDifference(onnx, engine)).toBeLessThan(5e-6);
   });
 
-  it('keeps the graph in the store, ends in the same bits when its trainer is killed, and when roles are apart', async () => {
+  it('keeps the graph in the store, and ends in the same bits when the folder is gone', async () => {
     const { inputs, recipe: stored } = await undisturbed.log.revision();
-    expect(JSON.stringify(stored)).not.toContain(loop.home);
+    expect(JSON.stringify(stored)).not.toContain(loop.folder);
     const files = await readModelManifest(loop.store, inputs.rewardModel ?? '');
     expect(files.map(({ name }) => name)).toEqual(['config.json', 'model.onnx', 'tokenizer.json']);
 
-    const id = 'onnx';
-    injector.arm({ id, point: 'write.step', facts: { iteration: 3, step: 0 }, action: 'stand' });
-    const run = await loop.start(recipe());
-    const { identity } = await injector.stands(id, AbortSignal.timeout(60_000));
-    injector.disarm(id);
-    if (identity === undefined) throw new Error('the trainer is gone');
-    const before = await essences(undisturbed);
+    const log = await loop.create(recipe());
     rmSync(folder, { recursive: true });
-    await injector.kill([{ name: 'the trainer', identity }]);
-    await loop.reaches(run, 'completed');
-    expect(await essences(run)).toEqual(before);
+    expect(essencesOf((await loop.driven(log)).iterations)).toEqual(essencesOf(undisturbed.iterations));
     cpSync(join(models, 'llama-onnx'), folder, { recursive: true });
-    await loop.up(separatePools);
-    expect(await essences(await loop.completed(recipe()))).toEqual(before);
   });
 
   it('pauses the run when the model gives a number that is not finite, with the reason', async () => {
     const broken = changed((path) => writeGraph(path, { brokenOver: 55 }));
-    const run = await loop.start({ ...recipe(broken), trainer: { total_training_steps: 1 } });
-    const { reason } = await loop.reaches(run, 'paused');
-    expect(reason).toMatchObject({ code: 'RewardModelFailed' });
-    expect(JSON.stringify(reason)).toContain('the score NaN');
+    const run = loop.completed({ ...recipe(broken), trainer: { total_training_steps: 1 } });
+    await expect(run).rejects.toMatchObject({
+      kind: 'pause',
+      code: 'RewardModelFailed',
+      message: expect.stringContaining('the score NaN'),
+    });
   });
 });
 
 function changed(change: (path: string) => void): string {
-  const path = mkdtempSync(join(loop.home, 'changed-'));
+  const path = mkdtempSync(join(loop.folder, 'changed-'));
   cpSync(join(models, 'llama-onnx'), path, { recursive: true });
   change(path);
   return path;

@@ -1,50 +1,33 @@
 /** Oversampling: of more groups than a batch has, those that are neither too easy nor too hard are trained on first. */
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
 import { parseScoreTable } from '../../core/wire/score-table.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
 import { getBlob, getJsonBlob } from '../../infra/store/blobs.ts';
 import { readRecord } from '../../infra/store/records.ts';
 import { decodeTrajectories } from '../../models/trajectories.ts';
-import { Injector } from '../inject.ts';
-import { LoopUnderTest, onePool } from '../loop-under-test.ts';
-import { testSameBits } from '../same-bits.ts';
-import type { Iteration, StartedRun } from '../loop-under-test.ts';
+import { InProcessLoop } from '../in-process-loop.ts';
+import type { RunInProcess } from '../in-process-loop.ts';
 
-const loop = new LoopUnderTest();
-const faults = join(loop.home, 'faults');
-let injector: Injector;
-let recipe: Tree;
-let undisturbed: StartedRun;
+const recipe: Tree = {
+  data: { oversample_factor: 2, filter_accuracy: true, filter_truncate: true, max_response_length: 6 },
+  trainer: { total_training_steps: 4, save_freq: 2 },
+};
+
+const loop = new InProcessLoop(({ solutionStr }) => ({ score: solutionStr.length, acc: solutionStr.includes('7') }));
+let undisturbed: RunInProcess;
 beforeAll(async () => {
-  injector = new Injector(loop.home, faults);
-  process.env[faultsVariable] = faults;
-  await loop.up(onePool);
-  recipe = {
-    actor: { ppo_mini_batch_size: 2 },
-    data: { oversample_factor: 2, filter_accuracy: true, filter_truncate: true, max_response_length: 6 },
-    reward: {
-      custom_reward_function: {
-        path: loop.scorer('seven', `return { score: solutionStr.length, acc: solutionStr.includes('7') };`),
-        deterministic: true,
-      },
-    },
-    trainer: { total_training_steps: 4, save_freq: 2 },
-  };
+  await loop.up();
   undisturbed = await loop.completed(recipe);
 });
-afterEach(() => injector.disarmAll());
-afterAll(async () => {
-  delete process.env[faultsVariable];
-  injector.close();
-  await loop.remove(); // also verifies every ledger, with all tensors
-});
+afterAll(() => loop.remove());
 
 /** Does the group of each draw pass, from the samples and scores that the batch names? */
-async function passing({ runId }: StartedRun, { batch }: Iteration): Promise<Map<number, boolean>> {
+async function passing(
+  { log: { runId } }: RunInProcess,
+  { batch }: RunInProcess['iterations'][number],
+): Promise<Map<number, boolean>> {
   const passes = new Map<number, boolean>();
   const results = await Promise.all(
     batch.results.map((id) => readRecord(loop.store, keys.result(runId, id), resultRecord)),
@@ -72,7 +55,7 @@ describe('a run with oversampling (seed 42)', () => {
   it('trains on groups that pass first, then on others, and each draw has an outcome', async () => {
     const fates = new Set<string>();
     let others = 0;
-    for (const made of await loop.iterations(undisturbed)) {
+    for (const made of undisturbed.iterations) {
       const { batch } = made;
       const passes = await passing(undisturbed, made);
       expect(batch.draws.map(({ draw }) => draw)).toEqual(Array.from({ length: 8 }, (_, i) => batch.before.cursor + i));
@@ -101,8 +84,7 @@ describe('a run with oversampling (seed 42)', () => {
 
   it('leaves groups out that pass, when the batch is full', async () => {
     const data = { oversample_factor: 4, filter_accuracy: true, accuracy_lower_bound: 0, accuracy_upper_bound: 0.9 };
-    const run = await loop.completed({ ...recipe, data, trainer: { total_training_steps: 1 } });
-    const [made] = await loop.iterations(run);
+    const [made] = (await loop.completed({ ...recipe, data, trainer: { total_training_steps: 1 } })).iterations;
     const outcomes = made!.batch.draws.map(({ fate, reason, samples }) => ({ fate, reason, samples }));
     expect(outcomes).toHaveLength(16);
     expect(outcomes.filter(({ fate }) => fate === 'trained')).toHaveLength(4);
@@ -112,9 +94,4 @@ describe('a run with oversampling (seed 42)', () => {
       samples: Array.from({ length: 4 }, () => 'the batch was full'),
     });
   });
-
-  testSameBits(
-    () => ({ loop, injector, recipe, undisturbed }),
-    [['while it samples', { point: 'sample.token', facts: { draw: 12 } }]],
-  );
 });

@@ -1,44 +1,30 @@
 /** Batches that need more than the samples of their prompts: PF-PPO draws them again, ReMax adds greedy responses. */
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
-import { Injector } from '../inject.ts';
-import { essences, killedRun } from '../killed-run.ts';
-import { LoopUnderTest, onePool } from '../loop-under-test.ts';
-import type { StartedRun } from '../loop-under-test.ts';
+import { essencesOf } from '../essences.ts';
+import { InProcessLoop, sevens } from '../in-process-loop.ts';
+import type { RunInProcess, ScoreFunction } from '../in-process-loop.ts';
 
-const loop = new LoopUnderTest();
-const faults = join(loop.home, 'faults');
-let injector: Injector;
-beforeAll(async () => {
-  injector = new Injector(loop.home, faults);
-  process.env[faultsVariable] = faults;
-  await loop.up(onePool);
-});
-afterEach(() => injector.disarmAll());
-afterAll(async () => {
-  delete process.env[faultsVariable];
-  injector.close();
-  await loop.remove(); // also verifies every ledger, with all tensors
-});
+const loop = new InProcessLoop(sevens);
+beforeAll(() => loop.up());
+afterAll(() => loop.remove());
 
-const short: Tree = { actor: { ppo_mini_batch_size: 2 }, trainer: { total_training_steps: 3, save_freq: 2 } };
+const short: Tree = { trainer: { total_training_steps: 3, save_freq: 2 } };
 
-const tensorsOf = async ({ log }: StartedRun, digest: string) =>
+const tensorsOf = async ({ log }: RunInProcess, digest: string) =>
   decodeBatch(await getBlob(loop.store, log.runId, digest), digest);
 
 describe('policy filtration for PPO (seed 42)', () => {
   const filtered: Tree = { ...short, algorithm: { adv_estimator: 'gae', lam: 0.95, use_pf_ppo: true } };
-  let undisturbed: StartedRun;
+  let undisturbed: RunInProcess;
   beforeAll(async () => {
     undisturbed = await loop.completed(filtered);
   });
 
   it('trains on as many samples as the batch has, the ones with a reward more often', async () => {
-    for (const { batch } of await loop.iterations(undisturbed)) {
+    for (const { batch } of undisturbed.iterations) {
       const { microSamples, rewards_S } = await tensorsOf(undisturbed, batch.tensors);
       expect(microSamples).toHaveLength(16);
       expect(batch.metrics['training/drawn_samples']).toBe(new Set(microSamples).size);
@@ -48,25 +34,25 @@ describe('policy filtration for PPO (seed 42)', () => {
   });
 
   it('draws other samples in each iteration, and the same in another run', async () => {
-    const made = await loop.iterations(undisturbed);
+    const made = undisturbed.iterations;
     const drawn = await Promise.all(
       made.map(async ({ batch }) => (await tensorsOf(undisturbed, batch.tensors)).microSamples),
     );
     expect(new Set(drawn.map(String)).size).toBe(made.length);
-    const run = await killedRun(loop, injector, filtered, { point: 'write.step', facts: { iteration: 3, step: 0 } });
-    expect(await essences(loop, run)).toEqual(await essences(loop, undisturbed));
+    const again = await loop.completed(filtered);
+    expect(essencesOf(again.iterations)).toEqual(essencesOf(made));
   });
 });
 
 describe('ReMax (seed 42)', () => {
   const compared: Tree = { ...short, algorithm: { adv_estimator: 'remax' }, rollout: { n: 1 } };
-  let undisturbed: StartedRun;
+  let undisturbed: RunInProcess;
   beforeAll(async () => {
     undisturbed = await loop.completed(compared);
   });
 
   it('subtracts the score of a greedy response to the same prompt', async () => {
-    for (const { batch } of await loop.iterations(undisturbed)) {
+    for (const { batch } of undisturbed.iterations) {
       expect(batch.baselines).toHaveLength(2); // a rollout of four prompts, and its rewards
       const { advantages_T, rewards_S, scoredOffsets_S1 } = await tensorsOf(undisturbed, batch.tensors);
       const baselines = Array.from(rewards_S, (reward, s) => reward - (advantages_T[scoredOffsets_S1[s] ?? 0] ?? 0));
@@ -75,26 +61,14 @@ describe('ReMax (seed 42)', () => {
     }
   });
 
-  it('ends in the same bits when its worker is killed while it samples', async () => {
-    const run = await killedRun(loop, injector, compared, {
-      point: 'job.begin',
-      facts: { stage: 'reward', iteration: 2 },
-    });
-    expect(await essences(loop, run)).toEqual(await essences(loop, undisturbed));
-  });
-
   it('leaves a prompt out whose greedy response could not be scored', async () => {
-    const path = loop.scorer(
-      'refuses-odd',
-      `if ([...solutionStr].reduce((sum, c) => sum + c.charCodeAt(0), 0) % 2) throw new Error('odd');
-      return solutionStr.length;`,
-    );
-    const run = await loop.completed({
-      ...compared,
-      reward: { max_failed_fraction: 1, custom_reward_function: { path, deterministic: true } },
-      trainer: { total_training_steps: 4 },
-    });
-    const reasons = (await loop.iterations(run)).flatMap(({ batch }) => batch.draws.map(({ reason }) => reason));
+    const refusesOdd: ScoreFunction = ({ solutionStr }) => {
+      if ([...solutionStr].reduce((sum, c) => sum + c.charCodeAt(0), 0) % 2) throw new Error('odd');
+      return solutionStr.length;
+    };
+    const failing = { ...compared, reward: { max_failed_fraction: 1 }, trainer: { total_training_steps: 4 } };
+    const { iterations } = await loop.completed(failing, { score: refusesOdd });
+    const reasons = iterations.flatMap(({ batch }) => batch.draws.map(({ reason }) => reason));
     expect(reasons.some((reason) => /^its greedy response has no score: .*odd/.test(reason ?? ''))).toBe(true);
   });
 });

@@ -2,12 +2,10 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { exportPolicy } from '../../api/checkpoints/export.ts';
 import { changedRecipe, inTheSameRun } from '../../api/runs/changed-recipe.ts';
-import { reproducibleMetrics } from '../../core/metrics.ts';
 import type { Tree } from '../../core/recipe/index.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
 import { getBlob } from '../../infra/store/blobs.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { readScoreSpec } from '../../models/config.ts';
@@ -16,34 +14,24 @@ import { loadWeights } from '../../models/weights.ts';
 import { createTrainer } from '../../native/index.ts';
 import { byScores } from '../../workers/engine/judge.ts';
 import { NativePolicy } from '../../workers/engine/native-engines.ts';
-import { Injector } from '../inject.ts';
-import { LoopUnderTest, separatePools } from '../loop-under-test.ts';
-import type { Iteration, StartedRun } from '../loop-under-test.ts';
+import { InProcessLoop, sevens } from '../in-process-loop.ts';
+import type { RunInProcess } from '../in-process-loop.ts';
 import { largestDifference } from '../score-texts.ts';
 
-const loop = new LoopUnderTest();
-const faults = join(loop.home, 'faults');
-const folder = join(loop.home, 'reward-model');
-let injector: Injector;
-let trained: StartedRun;
+const loop = new InProcessLoop(sevens);
+const folder = join(loop.folder, 'reward-model');
+let trained: RunInProcess;
 beforeAll(async () => {
-  injector = new Injector(loop.home, faults);
-  process.env[faultsVariable] = faults;
   await loop.up();
   trained = await loop.completed({
     kind: 'rm',
-    data: { val_files: loop.validationPairs, train_batch_size: 8, max_length: 12 },
-    actor: { optim: { lr: 0.01 } },
+    data: { val_files: loop.inputs.validationPairs, train_batch_size: 8, max_length: 12 },
+    actor: { ppo_mini_batch_size: 4, optim: { lr: 0.01 } },
     trainer: { total_training_steps: 12 },
   });
-  await exportPolicy(trained.log, { folder }, { home: loop.home });
+  await exportPolicy(trained.log, { folder }, { home: loop.folder });
 });
-afterEach(() => injector.disarmAll());
-afterAll(async () => {
-  delete process.env[faultsVariable];
-  injector.close();
-  await loop.remove(); // also verifies every ledger, with all tensors
-});
+afterAll(() => loop.remove());
 
 /** Prompts with responses, some of them with pad tokens at the end. */
 const sequences = [[4, 12, 5, 14, 9, 1], [4, 12, 5, 14, 8, 1], [7, 13, 2, 1, 0, 0], [6]];
@@ -106,36 +94,27 @@ describe('an exported reward model', () => {
       data: { train_batch_size: 8, max_length: 12 },
       trainer: { total_training_steps: 1 },
     });
-    const [before, after] = [(await loop.iterations(trained)).at(-1), (await loop.iterations(run))[0]];
+    const [before, after] = [trained.iterations.at(-1), run.iterations[0]];
     expect(Number(after?.update.metrics['rewards/margins'])).not.toBe(0);
     expect(before?.update.components['rewardModel']?.weightsDigest).toBe((await run.log.at(0)).weightsDigest);
   });
 });
 
 const recipe = (model: Tree = {}): Tree => ({
-  data: { val_files: loop.validationFile },
+  data: { val_files: loop.inputs.validation },
   reward: { reward_model: { enable: true, path: folder, ...model } },
   trainer: { total_training_steps: 4, save_freq: 2 },
 });
 
-/** The values on which two equal runs must agree. */
-const essence = ({ batch, update }: Iteration) => ({
-  tensors: batch.tensors,
-  trained: batch.components,
-  state: update.stateDigest,
-  metrics: reproducibleMetrics({ ...batch.metrics, ...update.metrics } as Record<string, number>),
-});
-const essences = async (run: StartedRun) => (await loop.iterations(run)).map(essence);
-
 describe('a policy that learns from a reward model', () => {
-  let undisturbed: StartedRun;
+  let undisturbed: RunInProcess;
   beforeAll(async () => {
     undisturbed = await loop.completed(recipe());
   });
 
   it('has its score as the reward, and that of the scorer as a column', async () => {
-    for (const { batch } of await loop.iterations(undisturbed)) {
-      const tensors = decodeBatch(await getBlob(loop.store, undisturbed.runId, batch.tensors), 'batch');
+    for (const { batch } of undisturbed.iterations) {
+      const tensors = decodeBatch(await getBlob(loop.store, undisturbed.log.runId, batch.tensors), 'batch');
       expect(tensors.rewards_S).toEqual(tensors.modelScores_S);
       expect(batch.metrics['critic/score/mean']).toBeCloseTo(
         Number(batch.metrics['reward_extra/reward_model/mean']),
@@ -148,17 +127,17 @@ describe('a policy that learns from a reward model', () => {
   it('keeps the model in the store, so that the folder is not needed any more', async () => {
     const { inputs, recipe: stored } = await undisturbed.log.revision();
     expect(inputs.rewardModel).toMatch(/^[0-9a-f]{64}$/);
-    expect(JSON.stringify(stored)).not.toContain(loop.home);
+    expect(JSON.stringify(stored)).not.toContain(loop.folder);
   });
 
   it('stays the same when a resume changes the recipe, and cannot be replaced', async () => {
     const before = await undisturbed.log.revision();
-    const ports = { store: loop.store, home: loop.home, env: process.env, now: new Date(), say: () => {} };
+    const ports = { store: loop.store, home: loop.folder, env: process.env, now: new Date(), say: () => {} };
     const change = (override: string) =>
-      changedRecipe({ overrides: [override], file: undefined, cwd: loop.home }, before, inTheSameRun, ports);
+      changedRecipe({ overrides: [override], file: undefined, cwd: loop.folder }, before, inTheSameRun, ports);
     const changed = await change('actor.optim.lr=0.001');
     expect(changed?.inputs).toEqual(before.inputs);
-    await expect(change(`reward.reward_model.path=${join(loop.home, 'other')}`)).rejects.toThrow(/reward_model.path/);
+    await expect(change(`reward.reward_model.path=${join(loop.folder, 'other')}`)).rejects.toThrow(/reward_model.path/);
   });
 
   it('adds both scores with their weights', async () => {
@@ -166,45 +145,30 @@ describe('a policy that learns from a reward model', () => {
       ...recipe({ weight: 0.5, scorer_weight: 2 }),
       trainer: { total_training_steps: 1 },
     });
-    const [made] = await loop.iterations(run);
+    const [made] = run.iterations;
     const of = (name: string) => Number(made?.batch.metrics[`${name}/mean`]);
     expect(of('critic/score')).toBeCloseTo(0.5 * of('reward_extra/reward_model') + 2 * of('reward_extra/scorer'), 6);
   });
 
   it('is enough where rows have only a prompt', async () => {
-    const file = join(loop.home, 'prompts.jsonl');
+    const file = join(loop.folder, 'prompts.jsonl');
     writeFileSync(file, ['1+2=', '3+4=', '5+5=', '0+9='].map((prompt) => `${JSON.stringify({ prompt })}\n`).join(''));
-    const run = await loop.completed({
-      data: { train_files: file },
-      reward: {
-        scorer: 'none',
-        custom_reward_function: { path: null },
-        reward_model: { enable: true, path: folder },
+    const run = await loop.completed(
+      {
+        data: { train_files: file },
+        reward: { scorer: 'none', reward_model: { enable: true, path: folder } },
+        trainer: { total_training_steps: 1 },
       },
-      trainer: { total_training_steps: 1 },
-    });
-    const [made] = await loop.iterations(run);
+      { score: () => 0 },
+    );
+    const [made] = run.iterations;
     expect(Number(made?.batch.metrics['critic/score/mean'])).not.toBe(0);
-  });
-
-  it('ends in the same bits when its trainer is killed, and when roles are apart', async () => {
-    const id = 'reward-model';
-    injector.arm({ id, point: 'write.step', facts: { iteration: 3, step: 0 }, action: 'stand' });
-    const run = await loop.start(recipe());
-    const { identity } = await injector.stands(id, AbortSignal.timeout(60_000));
-    injector.disarm(id);
-    if (identity === undefined) throw new Error('the trainer is gone');
-    await injector.kill([{ name: 'the trainer', identity }]);
-    await loop.reaches(run, 'completed');
-    expect(await essences(run)).toEqual(await essences(undisturbed));
-    await loop.up(separatePools);
-    expect(await essences(await loop.completed(recipe()))).toEqual(await essences(undisturbed));
   });
 });
 
 describe('a reward model is refused at the start', () => {
   const changed = (change: (path: string) => void): string => {
-    const path = join(loop.home, 'changed');
+    const path = join(loop.folder, 'changed');
     rmSync(path, { recursive: true, force: true });
     cpSync(folder, path, { recursive: true });
     change(path);
@@ -223,7 +187,7 @@ describe('a reward model is refused at the start', () => {
       /tokenizer\.json differs/,
     ],
     ['without its tokenizer', () => changed((path) => rmSync(join(path, 'tokenizer.json'))), /is missing/],
-    ['whose folder is not there', () => join(loop.home, 'nowhere'), /nowhere/],
+    ['whose folder is not there', () => join(loop.folder, 'nowhere'), /nowhere/],
   ])('%s', async (_, path, message) => {
     await expect(loop.create(recipe({ path: path() }))).rejects.toThrow(message);
   });

@@ -2,8 +2,7 @@
  * The estimator spo: what each prompt has scored is the baseline of its next response, and decides whether it is
  * chosen.
  */
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';
 import type { Counters } from '../../core/records/schema.ts';
 import { drawsFrom } from '../../core/rl/draws.ts';
@@ -13,43 +12,31 @@ import { decodeTrackers, responsesBlob, trackersBlob } from '../../core/wire/pro
 import type { TrackedPrompt } from '../../core/wire/prompt-trackers.ts';
 import { keys } from '../../core/records/keys.ts';
 import { sweepStore } from '../../infra/retention/sweep.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
 import { getBlob, getJsonBlob } from '../../infra/store/blobs.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { decodeLastResponses } from '../../models/last-responses.ts';
-import { Injector } from '../inject.ts';
-import { essences, forkedAfter } from '../killed-run.ts';
-import { LoopUnderTest, onePool } from '../loop-under-test.ts';
-import { testSameBits, usualPlaces } from '../same-bits.ts';
-import type { StartedRun } from '../loop-under-test.ts';
+import { essencesOf } from '../essences.ts';
+import { InProcessLoop, sevens } from '../in-process-loop.ts';
+import type { RunInProcess } from '../in-process-loop.ts';
 
-const loop = new LoopUnderTest();
-const faults = join(loop.home, 'faults');
-let injector: Injector;
-let recipe: Tree;
-let undisturbed: StartedRun;
+const recipe: Tree = {
+  algorithm: { adv_estimator: 'spo', spo: { rho: { clip_lower: 0.5 } } },
+  actor: { optim: { lr: 0.01 } },
+  rollout: { n: 1 },
+  // 9 rows: a pass over them takes one and a half iterations.
+  data: { train_max_samples: 9, gen_batch_size: 6 },
+  trainer: { total_training_steps: 6, save_freq: 2 },
+};
+
+const loop = new InProcessLoop(sevens);
+let undisturbed: RunInProcess;
 beforeAll(async () => {
-  injector = new Injector(loop.home, faults);
-  process.env[faultsVariable] = faults;
-  await loop.up(onePool);
-  recipe = {
-    algorithm: { adv_estimator: 'spo', spo: { rho: { clip_lower: 0.5 } } },
-    actor: { ppo_mini_batch_size: 2, optim: { lr: 0.01 } },
-    rollout: { n: 1 },
-    // 9 rows: a pass over them takes one and a half iterations.
-    data: { train_max_samples: 9, gen_batch_size: 6 },
-    trainer: { total_training_steps: 6, save_freq: 2 },
-  };
+  await loop.up();
   undisturbed = await loop.completed(recipe);
 });
-afterEach(() => injector.disarmAll());
-afterAll(async () => {
-  delete process.env[faultsVariable];
-  injector.close();
-  await loop.remove(); // also verifies every ledger, with all tensors
-});
+afterAll(() => loop.remove());
 
-async function trackersOf({ runId }: StartedRun, counters: Counters) {
+async function trackersOf({ log: { runId } }: RunInProcess, counters: Counters) {
   const blob = trackersBlob(counters);
   return blob === undefined
     ? new Map<number, TrackedPrompt>()
@@ -60,7 +47,7 @@ const start = { alpha: 0.5, beta: 0.5 };
 
 describe('a run with the estimator spo (seed 42)', () => {
   it('chooses the prompts of a batch among the next ones by how uncertain they are', async () => {
-    for (const { batch } of await loop.iterations(undisturbed)) {
+    for (const { batch } of undisturbed.iterations) {
       const trackers = await trackersOf(undisturbed, batch.before);
       expect(batch.after.cursor).toBe(batch.before.cursor + 6);
       const next = drawsFrom({ rows: 9, seed: 42, shuffle: true }, batch.before.cursor, 6);
@@ -79,9 +66,9 @@ describe('a run with the estimator spo (seed 42)', () => {
 
   it('counts each score, and the past the less the more the policy has moved on the last response', async () => {
     let moved = 0;
-    for (const { batch } of await loop.iterations(undisturbed)) {
+    for (const { batch } of undisturbed.iterations) {
       const [before, after] = [await trackersOf(undisturbed, batch.before), await trackersOf(undisturbed, batch.after)];
-      const tensors = decodeBatch(await getBlob(loop.store, undisturbed.runId, batch.tensors), 'batch');
+      const tensors = decodeBatch(await getBlob(loop.store, undisturbed.log.runId, batch.tensors), 'batch');
       const rows = new Set(batch.draws.map(({ row }) => row));
       for (const [row, tracked] of before) if (!rows.has(row)) expect(after.get(row)).toEqual(tracked);
       // A row can be drawn twice, at the end of a pass and at the begin of the next.
@@ -108,12 +95,12 @@ describe('a run with the estimator spo (seed 42)', () => {
   });
 
   it('keeps the last response to each row, with its log-probs when it was sampled', async () => {
-    const last = (await loop.iterations(undisturbed)).at(-1)!.batch.after;
+    const last = undisturbed.iterations.at(-1)!.batch.after;
     const trackers = await trackersOf(undisturbed, last);
     const kept = new Set<number>();
     for (const part of new Set([...trackers.values()].map((one) => one.part!))) {
       const blob = responsesBlob(last, part);
-      for (const one of decodeLastResponses(await getBlob(loop.store, undisturbed.runId, blob), blob)) {
+      for (const one of decodeLastResponses(await getBlob(loop.store, undisturbed.log.runId, blob), blob)) {
         if (trackers.get(one.row)?.part !== part) continue;
         kept.add(one.row);
         expect(one.logProbs.length).toBe(one.response.length);
@@ -126,9 +113,9 @@ describe('a run with the estimator spo (seed 42)', () => {
   });
 
   it('has advantages that are the scores less these rates, standardised over the batch', async () => {
-    for (const { batch } of await loop.iterations(undisturbed)) {
+    for (const { batch } of undisturbed.iterations) {
       const before = await trackersOf(undisturbed, batch.before);
-      const tensors = decodeBatch(await getBlob(loop.store, undisturbed.runId, batch.tensors), 'batch');
+      const tensors = decodeBatch(await getBlob(loop.store, undisturbed.log.runId, batch.tensors), 'batch');
       const surplus: number[] = [];
       for (const { row, samples } of batch.draws)
         for (const place of samples)
@@ -141,28 +128,32 @@ describe('a run with the estimator spo (seed 42)', () => {
     }
   });
 
-  testSameBits(() => ({ loop, injector, recipe, undisturbed }), usualPlaces.slice(0, 1));
-
   it('gives a fork what it remembers', async () => {
-    const run = await forkedAfter(loop, undisturbed, 4);
-    const states = (made: Awaited<ReturnType<typeof essences>>) => made.map(({ state, draws }) => ({ state, draws }));
-    expect(states(await essences(loop, run))).toEqual(states((await essences(loop, undisturbed)).slice(4)));
+    const fork = await loop.forkedAfter(undisturbed, 4);
+    const states = (run: RunInProcess) => essencesOf(run.iterations).map(({ state, draws }) => ({ state, draws }));
+    expect(states(fork)).toEqual(states(undisturbed).slice(4));
   });
 
   it('loses no blob that it needs when a janitor removes what the floor frees', async () => {
     const trainer = { total_training_steps: 6, save_freq: 2, max_actor_ckpt_to_keep: 1 };
-    const run = await loop.start({ ...recipe, trainer });
-    await loop.passes(run, 5);
-    for (let pass = 0; pass < 2; pass++) {
-      const { runs } = await sweepStore(loop.store, { now: new Date(), graceMs: 0 });
-      expect(runs.map(({ problem }) => problem).filter((problem) => problem !== undefined)).toEqual([]);
-    }
-    await loop.reaches(run, 'completed');
-    expect((await essences(loop, run)).at(-1)).toEqual((await essences(loop, undisturbed)).at(-1));
-    const last = (await loop.iterations(run)).at(-1)!.batch.after;
+    let removed = 0;
+    const sweepTwice = async () => {
+      for (let pass = 0; pass < 2; pass++) {
+        const { runs } = await sweepStore(loop.store, { now: new Date(), graceMs: 0 });
+        expect(runs.map(({ problem }) => problem).filter((problem) => problem !== undefined)).toEqual([]);
+        removed += runs.length;
+      }
+    };
+    const run = await loop.completed(
+      { ...recipe, trainer },
+      { committed: async (position) => void (position === 5 && (await sweepTwice())) },
+    );
+    expect(removed).toBeGreaterThan(0);
+    expect(essencesOf(run.iterations).at(-1)).toEqual(essencesOf(undisturbed.iterations).at(-1));
+    const last = run.iterations.at(-1)!.batch.after;
     for (const [name, state] of Object.entries(last.controllers))
       if (typeof state === 'object')
-        expect([name, await loop.store.head(keys.blob(run.runId, state.blob))]).not.toContain(undefined);
+        expect([name, await loop.store.head(keys.blob(run.log.runId, state.blob))]).not.toContain(undefined);
   });
 
   it('with a constant factor and several responses counts the past once, and keeps no responses', async () => {
@@ -173,11 +164,11 @@ describe('a run with the estimator spo (seed 42)', () => {
       data: { train_max_samples: 4 },
       trainer: { total_training_steps: 2 },
     });
-    const made = await loop.iterations(run);
+    const made = run.iterations;
     for (const { batch } of made) {
       expect(Object.keys(batch.after.controllers).filter((name) => name.startsWith('spo'))).toEqual(['spo']);
       const [before, after] = [await trackersOf(run, batch.before), await trackersOf(run, batch.after)];
-      const tensors = decodeBatch(await getBlob(loop.store, run.runId, batch.tensors), 'batch');
+      const tensors = decodeBatch(await getBlob(loop.store, run.log.runId, batch.tensors), 'batch');
       for (const { row, samples } of batch.draws) {
         const [first, second] = samples.map((place) => tensors.rewards_S[Number(place)]!);
         const wanted = updateTracker(updateTracker(before.get(row) ?? start, first!, 0.75), second!, 1);
@@ -199,7 +190,7 @@ describe('a run with the estimator spo (seed 42)', () => {
       trainer: { total_training_steps: 20, save_freq: 5 },
     });
     const parts: number[] = [];
-    for (const { batch } of await loop.iterations(run)) {
+    for (const { batch } of run.iterations) {
       const trackers = await trackersOf(run, batch.after);
       const named = Object.keys(batch.after.controllers).filter((name) => name.startsWith('spo.'));
       parts.push(named.length);
@@ -207,7 +198,7 @@ describe('a run with the estimator spo (seed 42)', () => {
       for (const name of named) {
         const part = Number(name.slice('spo.'.length));
         const blob = responsesBlob(batch.after, part);
-        for (const { row } of decodeLastResponses(await getBlob(loop.store, run.runId, blob), blob))
+        for (const { row } of decodeLastResponses(await getBlob(loop.store, run.log.runId, blob), blob))
           if (trackers.get(row)?.part === part) kept.add(row);
       }
       expect(kept).toEqual(new Set(trackers.keys()));
@@ -217,9 +208,7 @@ describe('a run with the estimator spo (seed 42)', () => {
   });
 
   it('pauses for a score that is no share of a success', async () => {
-    const path = loop.scorer('minus', 'return solutionStr.includes("7") ? 1 : -1;');
-    const run = await loop.start({ ...recipe, reward: { custom_reward_function: { path, deterministic: true } } });
-    const { reason } = await loop.reaches(run, 'paused');
-    expect(reason).toMatchObject({ code: 'AccuracyOutOfRange' });
+    const run = loop.completed(recipe, { score: ({ solutionStr }) => (solutionStr.includes('7') ? 1 : -1) });
+    await expect(run).rejects.toMatchObject({ kind: 'pause', code: 'AccuracyOutOfRange' });
   });
 });

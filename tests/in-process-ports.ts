@@ -1,0 +1,92 @@
+/** The ports of the activities in one process: those of a control process, without the queue, Temporal and a fleet. */
+import type { ActivityPorts } from '../activities/index.ts';
+import type { Store } from '../core/ports/store.ts';
+import { EventCounts } from '../infra/fleet/event-counts.ts';
+import { jobIdOf } from '../infra/nats/dispatcher.ts';
+import { endSweep } from '../infra/retention/orphans.ts';
+import { getBlob, getJsonBlob, putBlob, putJsonBlob } from '../infra/store/blobs.ts';
+import { runStateOf } from '../infra/store/digest.ts';
+import { batchToAdopt } from '../infra/store/earlier-batches.ts';
+import { findHole } from '../infra/store/log-holes.ts';
+import { needShards, putManifest } from '../infra/store/manifests.ts';
+import { decide } from '../infra/store/records.ts';
+import { RunLog } from '../infra/store/run-log.ts';
+import { standbyStart } from '../infra/store/standby-start.ts';
+import { appendStatus, pausesFor } from '../infra/store/status.ts';
+import { openNextTerm } from '../infra/store/terms.ts';
+
+const notHere = (): never => {
+  throw new Error('an iteration in one process does not ask for this');
+};
+
+/** `run`: runs a job; `say`: gets the lines that users see. */
+export function portsInProcess(
+  store: Store,
+  run: ActivityPorts['dispatcher']['run'],
+  say: (line: string) => void,
+): ActivityPorts {
+  return {
+    process: 'test',
+    stack: 'test',
+    openStore: async () => store,
+    drivesRun: async () => true,
+    findHole,
+    batchToAdopt,
+    openNextTerm,
+    standbyStart,
+    admitWork: async () => {},
+    openLog: (at, runId) => new RunLog(at, runId),
+    events: new EventCounts(() => 0),
+    appendStatus,
+    pausesFor,
+    decide,
+    runStateOf,
+    putManifest,
+    needShards,
+    getBlob,
+    putBlob,
+    getJsonBlob,
+    putJsonBlob,
+    dispatcher: {
+      run,
+      settle: notHere,
+      releaseLease: notHere,
+      isWanted: () => false,
+      untilWanted: async () => false,
+      endTurn: notHere,
+      servesWeights: () => false,
+      announceWeights: () => {},
+      cancelJobs: notHere,
+      runResumed: () => {},
+    },
+    jobIdOf,
+    listWorkers: async () => [],
+    schedules: {
+      openScheduleLog: notHere,
+      readModule: notHere,
+      keepInputs: notHere,
+      claimRun: notHere,
+      writeRun: notHere,
+      startRun: notHere,
+      tellRun: notHere,
+    },
+    fleet: {
+      provider: { launch: notHere, terminate: notHere, list: notHere, spotPrices: notHere, check: notHere },
+      openFleet: notHere,
+      prepareLaunch: notHere,
+      observeRuns: notHere,
+      pauseRun: notHere,
+      tellToLeave: notHere,
+      notePlan: notHere,
+      noteTrouble: notHere,
+      say: notHere,
+    },
+    say: (_, level, text) => say(`${level} ${text}`),
+    live: () => {},
+    endSweep,
+    sweepStore: notHere,
+    now: () => new Date(),
+    beginAttempt: () => () => false,
+    whileHeartbeating: (work) => work(new AbortController().signal),
+  };
+}

@@ -1,0 +1,138 @@
+/** The jobs of runs in one process: stages of the engine, and scores as the return values of a function. */
+import { keys } from '../core/records/keys.ts';
+import { recordFormat, resultRecord } from '../core/records/schema.ts';
+import type { ResultRecord } from '../core/records/schema.ts';
+import type { Store } from '../core/ports/store.ts';
+import { checkJobInput } from '../core/wire/job-inputs.ts';
+import type { RewardInput, RewardOutput, Stage } from '../core/wire/jobs.ts';
+import { jobIdOf } from '../infra/nats/dispatcher.ts';
+import type { JobRequest, JobResult } from '../infra/nats/dispatcher.ts';
+import { getBlob, putJsonBlob } from '../infra/store/blobs.ts';
+import { modelFolder } from '../infra/store/model-facts.ts';
+import { decide } from '../infra/store/records.ts';
+import { openTokenizerThread } from '../models/tokenizer-thread.ts';
+import { decodeTrajectories } from '../models/trajectories.ts';
+import { withComponents } from '../rewards/components.ts';
+import type { ScoreOutcome } from '../rewards/host/host-types.ts';
+import { toScored } from '../rewards/result.ts';
+import type { ScorerInput, ScorerReturn } from '../rewards/types.ts';
+import { OpenDatasets } from '../workers/datasets.ts';
+import { EngineHost } from '../workers/engine/host.ts';
+import type { JobContext } from '../workers/engine/host.ts';
+import { runStage } from '../workers/engine/stages.ts';
+import { inputsOf, scorerRows } from '../workers/reward/scoring.ts';
+import { tabulate } from '../workers/reward/tabulate.ts';
+
+/** A scorer of these tests. A sample for which it throws fails. */
+export type ScoreFunction = (input: ScorerInput) => ScorerReturn;
+
+export class InProcessWorker {
+  readonly #cache: string;
+  readonly #datasets = new OpenDatasets();
+  readonly #host: EngineHost;
+  readonly #jobs = new Map<string, Promise<JobResult<Stage>>>();
+
+  constructor(cache: string) {
+    this.#cache = cache;
+    const ticks = new Int32Array(new SharedArrayBuffer(4));
+    this.#host = new EngineHost({ threads: 1, cache, onSaved: () => {}, ticks });
+  }
+
+  /** Runs a job once. Its result is a record, as a worker writes it. */
+  run<S extends Stage>(request: JobRequest<S>, score: ScoreFunction): Promise<JobResult<S>> {
+    const jobId = jobIdOf(request.stage, request.input);
+    const id = `${request.runId} ${jobId}`;
+    const known = this.#jobs.get(id);
+    const result = known ?? this.#work(request, jobId, score);
+    this.#jobs.set(id, result);
+    return result as Promise<JobResult<S>>;
+  }
+
+  /** Frees the models of a run that has ended. */
+  async release(runId: string): Promise<void> {
+    this.#jobs.clear();
+    await this.#host.release(runId as JobContext['runId']);
+  }
+
+  /** Waits for the checkpoints that are still being written. */
+  async close(): Promise<void> {
+    await this.#host.saveLast(false);
+  }
+
+  async #work<S extends Stage>(request: JobRequest<S>, jobId: string, score: ScoreFunction): Promise<JobResult<Stage>> {
+    const { stage, runId, store } = request;
+    // As on the wire.
+    const input: unknown = JSON.parse(JSON.stringify(request.input));
+    checkJobInput(stage, input);
+    const counts: Record<string, number> = {};
+    const output =
+      stage === 'reward'
+        ? await this.#scored(store, runId, input as RewardInput, score)
+        : await runStage(
+            this.#host,
+            { stage, input } as Parameters<typeof runStage>[1],
+            contextOf(request, jobId, counts),
+          );
+    const record: ResultRecord = {
+      format: recordFormat,
+      jobId,
+      stage,
+      output: { ...output },
+      timings: { [`timing_s/${stage}`]: 0, ...counts },
+      writer: { process: 'test', at: new Date().toISOString() },
+    };
+    await decide(store, keys.result(runId, jobId), resultRecord, record, () => true);
+    return { jobId, output, timings: record.timings };
+  }
+
+  async #scored(store: Store, runId: string, input: RewardInput, score: ScoreFunction): Promise<RewardOutput> {
+    const trajectories = decodeTrajectories(await getBlob(store, runId, input.trajectories), input.trajectories);
+    const rows = await scorerRows(await this.#datasets.open(store, input.dataset), trajectories.row_S);
+    const tokenizer = await openTokenizerThread(await modelFolder(store, input.model, this.#cache, 'text'));
+    const all = Array.from(trajectories.row_S, (_, b) => b);
+    const given = await inputsOf({ trajectories, rows, tokenizer }, all);
+    const returned = given.map((one) => outcomeOf(score, one));
+    const outcomes = withComponents(returned, input.components ?? []);
+    const sources = given.map(({ dataSource }) => dataSource);
+    const table = { trajectories: input.trajectories, ...tabulate(outcomes, sources) };
+    const failed = outcomes.filter(({ ok }) => !ok).length;
+    return { scores: await putJsonBlob(store, runId, table), failed };
+  }
+}
+
+function outcomeOf(score: ScoreFunction, input: ScorerInput): ScoreOutcome {
+  try {
+    return { ok: true, ...toScored(score(input)) };
+  } catch (error) {
+    return { ok: false, code: 'threw', reason: `the scorer threw: ${(error as Error).message}` };
+  }
+}
+
+function contextOf<S extends Stage>(
+  { runId, at, store, publication }: JobRequest<S>,
+  jobId: string,
+  counts: Record<string, number>,
+): JobContext {
+  return {
+    runId: runId as JobContext['runId'],
+    jobId: jobId as JobContext['jobId'],
+    at,
+    store: store.url,
+    signal: new AbortController().signal,
+    throwIfCancelled: () => {},
+    progress: () => {},
+    say: () => {},
+    count: (name, value) => void (counts[name] = value),
+    publication,
+    holders: [],
+    ended: () => {},
+    journal: {
+      entries: [],
+      incarnation: 'test',
+      tickMs: 60_000,
+      now: () => performance.now(),
+      publish: () => {},
+      onLost: () => () => {},
+    },
+  };
+}
