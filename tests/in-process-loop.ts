@@ -191,7 +191,7 @@ export class InProcessLoop {
   }
 }
 
-/** As workflows/drive.ts does it, without pauses and signals. */
+/** Drives the run like workflows/drive.ts, without pauses and signals. */
 async function drive(
   activities: Activities,
   ref: RunRef,

@@ -1,7 +1,8 @@
 /**
- * Which proxy a request goes through: the rules of curl for `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, in small or
- * capital letters. Addresses of this machine never go through a proxy, whatever the variables say: a proxy is another
- * machine, and its 127.0.0.1 is not ours. (No library knows that rule, and few know networks such as 10.0.0.0/8 in `no_proxy`.)
+ * Which proxy a request goes through: the rules of curl for `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, in
+ * small or capital letters. Addresses of this machine never go through a proxy, whatever the variables say: a proxy is
+ * another machine, and its 127.0.0.1 is not ours. (No library knows that rule, and few know networks such as 10.0.0.0/8
+ * in `no_proxy`.)
  */
 import { BlockList, isIP } from 'node:net';
 import { InvalidInputError } from '../../core/errors.ts';
@@ -23,7 +24,10 @@ export const proxyVariables = ['http_proxy', 'https_proxy', 'all_proxy'] as cons
 export const namesProxy = (env: Environment = process.env): boolean =>
   proxyVariables.some((name) => valueOf(env, name) !== '');
 
-/** The proxy for this address; undefined: the connection is made directly. Throws InvalidInputError for a proxy of another kind than HTTP. */
+/**
+ * The proxy for this address; undefined: the connection is made directly. Throws InvalidInputError for a proxy of
+ * another kind than HTTP.
+ */
 export function proxyOf(url: URL, env: Environment = process.env): URL | undefined {
   const scheme = url.protocol.slice(0, -1);
   const name = valueOf(env, `${scheme}_proxy`) === '' ? 'all_proxy' : `${scheme}_proxy`;

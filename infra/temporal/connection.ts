@@ -67,8 +67,8 @@ function connectOptions({ address, tls, apiKey }: TemporalTarget) {
 }
 
 /**
- * gRPC sends every connection to the proxy of `grpc_proxy`, `https_proxy` or `http_proxy`, those to this machine too. (The library of
- * workers reads no such variable.)
+ * gRPC sends every connection to the proxy of `grpc_proxy`, `https_proxy` or `http_proxy`, those to this machine too.
+ * (The library of workers reads no such variable.)
  */
 function directly(address: string): { channelArgs?: { 'grpc.enable_http_proxy': 0 } } {
   const { hostname } = new URL(`http://${address}`);

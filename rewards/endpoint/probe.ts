@@ -104,7 +104,9 @@ class ChatProbe {
   }
 }
 
-/** A service of the user's own has no question that may be asked, so its port, or the proxy's, must take a connection. */
+/**
+ * A service of the user's own has no question that may be asked, so its port, or the proxy's, must take a connection.
+ */
 async function reach(url: string, proxy: URL | undefined): Promise<string> {
   const { hostname, port, protocol } = proxy ?? new URL(url);
   const socket = connect({
