@@ -5,6 +5,7 @@ import { fmtCreds } from '@nats-io/jwt';
 import { createUser } from '@nats-io/nkeys';
 import { petrelHome, readTools } from '../infra/home.ts';
 import { issueUser, newAuthority } from '../infra/nats/authority.ts';
+import { serverEnvironment } from '../infra/environment.ts';
 import { isNatsReady } from '../infra/nats/health.ts';
 import { readCredentials } from '../infra/nats/nkey.ts';
 import { freePorts, loopback } from '../infra/ports.ts';
@@ -49,7 +50,7 @@ resolver_preload { ${[authority.control, authority.workers, authority.system].ma
 `,
       );
       const { path } = readTools(petrelHome())['nats-server'];
-      return startServer(`nats-${i + 1}`, own, path, ['--config', config], {}, () =>
+      return startServer(`nats-${i + 1}`, own, path, ['--config', config], serverEnvironment(own), () =>
         system === undefined ? Promise.resolve(false) : isNatsReady({ url: `nats://${loopback}:${port}`, system }),
       );
     }),

@@ -147,7 +147,7 @@ async function serve(name: string, folder: string, args: readonly string[], port
     AWS_SECRET_ACCESS_KEY: secretKey,
     AWS_REGION: 'us-east-1',
   });
-  const server = await startServer(name, folder, command, args, {}, () => answers(endpoint));
+  const server = await startServer(name, folder, command, args, process.env, () => answers(endpoint));
   const connect: S3Server['connect'] = (options = {}) => connectS3({ endpoint, patience: shortPatience, ...options });
   await makeBucket(await connect());
   const url = (prefix: string) => `s3://${testBucket}/${prefix}`;

@@ -18,7 +18,8 @@ import { newNatsSecrets } from '../infra/stack/nats-secrets.ts';
 import { identify, isAlive, signalProcess, terminate, waitForExit } from '../infra/stack/process.ts';
 import type { ProcessIdentity } from '../infra/stack/process.ts';
 import type { HasTemporal } from '../infra/temporal/connection.ts';
-import { isTemporalReady, temporalArgs, temporalEnv } from '../infra/temporal/server.ts';
+import { temporalArgs, temporalRefusal } from '../infra/temporal/server.ts';
+import { serverEnvironment } from '../infra/environment.ts';
 import { poll } from '../infra/poll.ts';
 
 const readyMs = 60_000;
@@ -57,9 +58,9 @@ export async function startTemporal(
   const { path } = readTools(petrelHome()).temporal;
   mkdirSync(folder, { recursive: true });
   const args = temporalArgs({ dbFile: join(folder, 'temporal.db'), port, settings });
-  const server = await startServer('temporal', folder, path, args, temporalEnv(folder), () =>
-    isTemporalReady(path, port),
-  );
+  const env = serverEnvironment(folder);
+  const isReady = async () => (await temporalRefusal(path, port, folder)) === undefined;
+  const server = await startServer('temporal', folder, path, args, env, isReady);
   return Object.assign(server, { temporal: { address: `${loopback}:${port}` } });
 }
 
@@ -86,7 +87,7 @@ export async function startNats(folder: string): Promise<TestServer & NatsUnderT
     folder,
     readTools(petrelHome())['nats-server'].path,
     natsArgs(options),
-    {},
+    serverEnvironment(folder),
     () => isNatsReady({ url, system: secrets.system }),
   );
   const asWorker: NatsUnderTest['asWorker'] = async ({ instance }, roles) => {
@@ -98,13 +99,13 @@ export async function startNats(folder: string): Promise<TestServer & NatsUnderT
   return Object.assign(server, { nats: { url, credential: secrets.stack, system: secrets.system }, asWorker });
 }
 
-/** Starts any server; repeats `isReady` until it returns true. */
+/** Starts any server, with this environment and no more; repeats `isReady` until it returns true. */
 export async function startServer(
   name: string,
   folder: string,
   command: string,
   args: readonly string[],
-  env: Readonly<Record<string, string>>,
+  env: NodeJS.ProcessEnv,
   isReady: () => Promise<boolean>,
 ): Promise<TestServer> {
   const logPath = join(folder, `${name}.log`);
@@ -125,7 +126,7 @@ export async function startServer(
   async function launch(): Promise<ProcessIdentity> {
     const log = openSync(logPath, 'a');
     const child = spawn(command, args, {
-      env: { ...process.env, ...env },
+      env,
       stdio: ['ignore', log, log],
       detached: true,
     });

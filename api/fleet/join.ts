@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { TerminalError } from '../../core/errors.ts';
 import type { JoinFile } from '../../core/wire/join.ts';
+import { processEnvironment } from '../../infra/environment.ts';
 import { fetchBuild } from '../../infra/fleet/builds.ts';
 import { ownInstanceId } from '../../infra/fleet/ec2-metadata.ts';
 import { parseJoinFile } from '../../infra/fleet/join-file.ts';
@@ -45,7 +46,7 @@ export async function joinFleet({ home, env, notice }: ApiContext, options: Join
     const watched = file.nonce === undefined ? [] : ['--notice', 'ec2'];
     const words = ['--name', 'w1', '--pool', file.pool, '--roles', file.roles.join(','), ...threads, ...watched];
     const ofSession = { PETREL_HOME: home, PETREL_NATIVE: addon, [sessionVariable]: sessionPath };
-    const ended = await runProgram([program, ...words], { ...env, ...ofSession }, options.signal);
+    const ended = await runProgram([program, ...words], { ...processEnvironment(env), ...ofSession }, options.signal);
     if (ended === 0 || options.signal.aborted) return;
     if (ended === rejoinCode) continue;
     deaths = performance.now() - began > settledMs ? 1 : deaths + 1;

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { at } from '../../core/at.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import { processEnvironment } from '../../infra/environment.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { OnnxClassifier, onnxFile } from '../../infra/onnx/classifier.ts';
 import { writeNewFolder } from '../../models/new-folder.ts';
@@ -85,7 +86,7 @@ async function runExport(python: string, from: string, to: string): Promise<z.in
   const hint = `${python} -m pip install -r ${join(folder, 'requirements.txt')}; PETREL_PYTHON chooses another Python`;
   const child = spawn(python, [join(folder, 'export.py'), from, to], {
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, HF_HUB_OFFLINE: '1' },
+    env: { ...processEnvironment(), HF_HUB_OFFLINE: '1' },
   });
   let [output, errors] = ['', ''];
   child.stdout.on('data', (text: Buffer) => (output += text.toString()));

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { InvalidInputError } from '../../core/errors.ts';
+import { scorerEnvironment } from '../../rewards/host/environment.ts';
 import { packageFile } from '../../rewards/package-file.ts';
 import { pythonCommand } from '../../rewards/sandbox/python.ts';
 
@@ -34,7 +35,10 @@ export async function filesOfPython(entry: string, namesPackages: boolean): Prom
 async function importsOf(entry: string): Promise<Imports> {
   const program = packageFile('rewards', 'host', 'imports.py');
   try {
-    const { stdout } = await promisify(execFile)(pythonCommand(), [program, entry], { timeout: limitMs });
+    const { stdout } = await promisify(execFile)(pythonCommand(), [program, entry], {
+      timeout: limitMs,
+      env: scorerEnvironment(process.env),
+    });
     return JSON.parse(stdout) as Imports;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { files: [], missing: [] }; // loading it says so

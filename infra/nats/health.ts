@@ -2,6 +2,7 @@
 import type { NatsConnection } from '@nats-io/nats-core';
 import { connect } from '@nats-io/transport-node';
 import { z } from 'zod';
+import { errorToJson } from '../../core/errors.ts';
 import type { NatsTarget } from './connection.ts';
 import { natsAuthenticator } from './nkey.ts';
 import type { NatsCredential } from './nkey.ts';
@@ -18,14 +19,22 @@ const healthSchema = z.object({ data: z.object({ status: z.string(), error: z.st
 export class NatsHealth {
   readonly #server: NatsSystem;
   #connection: NatsConnection | undefined;
+  #silence = 'it was not asked yet';
 
   constructor(server: NatsSystem) {
     this.#server = server;
   }
 
+  /** Why there was no answer to the last question that had none. */
+  get silence(): string {
+    return this.#silence;
+  }
+
   /** True once JetStream has read its streams from disk: only then does the server accept clients. */
   async isReady(): Promise<boolean> {
-    return (await this.#ask())?.status === 'ok'; // not ready yet: the caller asks again until its timeout
+    const answer = await this.#ask();
+    if (answer !== undefined) this.#silence = answer.error ?? `its status is ${answer.status}`;
+    return answer?.status === 'ok'; // not ready yet: the caller asks again until its timeout
   }
 
   /**
@@ -48,7 +57,8 @@ export class NatsHealth {
       if (this.#connection === undefined || this.#connection.isClosed()) this.#connection = await this.#connect();
       const answer = await this.#connection.request(subject, '', { timeout: answerMs });
       return healthSchema.parse(answer.json()).data;
-    } catch {
+    } catch (error) {
+      this.#silence = errorToJson(error).message;
       await this.close();
       return undefined;
     }

@@ -10,6 +10,11 @@ export function tlsOptions({ url, ca }: { readonly url: string; readonly ca?: st
 } {
   if (ca === undefined) return {};
   const host = new URL(url.split(',')[0] ?? url).hostname.replace(/^\[(.*)\]$/, '$1');
-  const tls: TlsOptions & { readonly host: string } = { ca, host };
+  // A user's NODE_TLS_REJECT_UNAUTHORIZED=0 is about other servers.
+  const tls: TlsOptions & { readonly host: string; readonly rejectUnauthorized: true } = {
+    ca,
+    host,
+    rejectUnauthorized: true,
+  };
   return { tls };
 }

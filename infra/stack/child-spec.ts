@@ -1,5 +1,6 @@
 /** What the supervisor needs to know to start, recognise and stop one process. */
 import { createHash } from 'node:crypto';
+import { processEnvironment } from '../environment.ts';
 import { buildId } from '../home.ts';
 import { stackFile } from './state.ts';
 import type { ChildKind } from './state.ts';
@@ -11,10 +12,12 @@ export interface ChildSpec {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /** `env` is all that the process gets, beside the marks of the stack. Others get the environment of petrel's processes. */
+  readonly isolated?: boolean;
   /** Runs before each start: writes configuration files, removes files of the previous process. */
   prepare?(): void;
-  /** Polled after the start until it returns true. */
-  isReady(process: ProcessIdentity): boolean | Promise<boolean>;
+  /** Polled after the start until it returns true. A text says why not. */
+  isReady(process: ProcessIdentity): boolean | string | Promise<boolean | string>;
   /** Polled while the process is ready: a reason to restart it although it runs. */
   isStuck?(): Promise<string | undefined>;
   /** Runs before a stuck process is restarted. */
@@ -32,10 +35,10 @@ export const kindVariable = 'PETREL_CHILD_KIND';
 /** How the previous process of this name ended; absent for the first one. */
 export const predecessorVariable = 'PETREL_PREDECESSOR_ENDED';
 
-/** The environment of a child: petrel's own variables added to the supervisor's. */
-export function childEnv(home: string, { name, kind, env }: ChildSpec): NodeJS.ProcessEnv {
+/** The environment of a child, with the marks of the stack. */
+export function childEnv(home: string, { name, kind, env, isolated }: ChildSpec): NodeJS.ProcessEnv {
   return {
-    ...process.env,
+    ...(isolated !== true && processEnvironment()),
     PETREL_HOME: home,
     [stackVariable]: stackFile(home),
     [childVariable]: name,

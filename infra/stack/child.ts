@@ -45,6 +45,7 @@ export class Child {
   #failures = 0;
   #unsettled = 0;
   #lastExit: string | undefined;
+  #notYet: string | undefined;
   #restartTimer: NodeJS.Timeout | undefined;
 
   /** `plan` is called before each start, because ports may have to change. `spec` is its first result. */
@@ -75,6 +76,7 @@ export class Child {
       restarts: this.#restarts,
       failures: this.#failures,
       ...(this.#lastExit === undefined ? {} : { lastExit: this.#lastExit }),
+      ...(this.#state === 'starting' && this.#notYet !== undefined && { notYet: this.#notYet }),
     };
   }
 
@@ -171,7 +173,7 @@ export class Child {
 
   async #awaitReadiness(process: ProcessIdentity): Promise<void> {
     const current = (): boolean => this.#process === process && this.#state === 'starting';
-    const ready = await poll(async () => !current() || (await this.#spec.isReady(process)), {
+    const ready = await poll(async () => !current() || (await this.#isReady(process)), {
       everyMs: readyPollMs,
       timeoutMs: this.#spec.readyTimeoutMs,
     });
@@ -181,9 +183,21 @@ export class Child {
       this.#hooks.log(`${this.name}: ready after ${Math.round(performance.now() - this.#bornMs)} ms`);
       this.#become('ready');
     } else {
-      this.#hooks.log(`${this.name}: not ready after ${this.#spec.readyTimeoutMs} ms; killed`);
+      const why = this.#notYet === undefined ? '' : `: ${this.#notYet}`;
+      this.#hooks.log(`${this.name}: not ready after ${this.#spec.readyTimeoutMs} ms; killed${why}`);
       signalGroup(process.pid, 'SIGKILL');
     }
+  }
+
+  /** Publishes why not, for whoever waits for the stack. */
+  async #isReady(process: ProcessIdentity): Promise<boolean> {
+    const answer = await this.#spec.isReady(process);
+    const why = typeof answer === 'string' ? answer : undefined;
+    if (why !== this.#notYet) {
+      this.#notYet = why;
+      this.#hooks.changed();
+    }
+    return answer === true;
   }
 
   #exited(process: ProcessIdentity | undefined, how: string): void {

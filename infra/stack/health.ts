@@ -2,12 +2,12 @@
 import { buildId, readTools } from '../home.ts';
 import { isNatsReady } from '../nats/health.ts';
 import { acceptsConnections } from '../ports.ts';
-import { isTemporalReady } from '../temporal/server.ts';
+import { temporalRefusal } from '../temporal/server.ts';
 import { logFile } from './logs.ts';
 import { isAlive } from './process.ts';
 import { requireServing } from './serving.ts';
 import type { OwnedByOthers } from './servers.ts';
-import { readStackFile, stackFile } from './state.ts';
+import { readStackFile, stackFile, stackFolder } from './state.ts';
 import type { ChildState, StackInfo } from './state.ts';
 
 export interface StackHealth {
@@ -65,7 +65,7 @@ async function isTemporalServing(home: string, { ofOthers, ...temporal }: StackI
   if (ofOthers) return serves({ temporal: { ...temporal, namespace: temporal.namespace ?? 'default' } });
   const port = Number(temporal.address.split(':')[1]);
   try {
-    return await isTemporalReady(readTools(home).temporal.path, port);
+    return (await temporalRefusal(readTools(home).temporal.path, port, stackFolder(home))) === undefined;
   } catch {
     return await acceptsConnections(port); // without the key, only the port can be checked
   }

@@ -61,6 +61,8 @@ const childSchema = z.object({
   /** Deaths in a row without ever being ready. */
   failures: z.int(),
   lastExit: z.string().optional(),
+  /** Why it is not ready, as far as it says so. */
+  notYet: z.string().optional(),
 });
 export type ChildState = Readonly<z.infer<typeof childSchema>>;
 

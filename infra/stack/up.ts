@@ -4,6 +4,7 @@ import { closeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { errorToJson, InvalidInputError, RetryableError, TerminalError } from '../../core/errors.ts';
+import { processEnvironment } from '../environment.ts';
 import { builtProgram, buildId, readTools } from '../home.ts';
 import { poll } from '../poll.ts';
 import { childVariable, kindVariable, stackVariable } from './child-spec.ts';
@@ -169,7 +170,7 @@ async function retireOldSupervisor(home: string): Promise<void> {
 function startSupervisor(home: string, options: readonly string[] = []): ProcessIdentity | undefined {
   const log = openLog(home, 'supervisor');
   try {
-    const env: NodeJS.ProcessEnv = { ...process.env, PETREL_HOME: home };
+    const env: NodeJS.ProcessEnv = { ...processEnvironment(), PETREL_HOME: home };
     // a supervisor is not a child of another one
     for (const name of [stackVariable, childVariable, kindVariable, readyFileVariable]) delete env[name];
     const child = spawn(process.execPath, [builtProgram('supervisor'), home, ...options], {
@@ -210,16 +211,20 @@ async function untilReady(
   if (stack) return stack;
   const late = readStack(home)
     ?.children.filter(({ state }) => state !== 'ready')
-    .map(({ name, state }) => `${name} is ${state}`);
+    .map(({ name, state, notYet }) => `${name} is ${state}: ${notYet ?? lastLine(home, name)}`);
   throw new RetryableError(
     'StackTimeout',
-    `the local stack was not ready after ${timeoutMs / 1000} s: ${late?.join(', ') ?? 'no supervisor'}`,
+    `the local stack was not ready after ${timeoutMs / 1000} s: ${late?.join('; ') ?? 'no supervisor'}`,
     {
       where: logFile(home, 'supervisor'),
       hint: 'petrel doctor',
     },
   );
 }
+
+/** Processes of petrel's own say in their log why they are not ready. */
+const lastLine = (home: string, name: string): string =>
+  logTail(home, name).trim().split('\n').at(-1) || `${logFile(home, name)} is empty`;
 
 function failIfNobodyServes(home: string, spawned: ProcessIdentity | undefined): undefined {
   if ((spawned && isAlive(spawned)) || lockHolder(lockFolder(home)) || readStack(home)) return undefined;

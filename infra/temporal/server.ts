@@ -1,6 +1,7 @@
 /** The Temporal dev server: its command line, and the check that it serves. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
+import { serverEnvironment } from '../environment.ts';
 import { acceptsConnections, loopback } from '../ports.ts';
 
 export interface TemporalServerOptions {
@@ -42,41 +43,25 @@ export function temporalArgs({ dbFile, port, settings = [] }: TemporalServerOpti
   ];
 }
 
-/**
- * The server needs its user's name and home. It is built without cgo, so for a user id without a passwd entry it reads
- * USER and HOME, and does not start without them.
- */
-export function temporalEnv(home: string, env: NodeJS.ProcessEnv = process.env): Readonly<Record<string, string>> {
-  return {
-    TEMPORAL_VERSION_CHECK_DISABLED: '1',
-    USER: env['USER'] || String(process.getuid?.() ?? 'petrel'),
-    HOME: env['HOME'] || home,
-  };
-}
-
 /** Closed runs stay visible for 30 days; the server's default is one. The store keeps everything anyway. */
 const retention = '720h';
 const callTimeoutMs = 5_000;
 
 /**
- * True once the server accepts work. The port accepts connections before the namespace exists, so the check is a call
- * that needs both: it sets the retention of closed runs.
+ * Why the server does not serve; undefined once it accepts work. The port accepts connections before the namespace exists, so
+ * the check is a call that needs both: it sets the retention of closed runs. `home`: the folder that takes the place of the
+ * user's home, as for the server.
  */
-export async function isTemporalReady(temporal: string, port: number): Promise<boolean> {
-  if (!(await acceptsConnections(port))) return false;
-  const args = [
-    'operator',
-    'namespace',
-    'update',
-    '--namespace',
-    'default',
-    '--retention',
-    retention,
-    '--address',
-    `${loopback}:${port}`,
-  ];
-  return promisify(execFile)(temporal, args, { timeout: callTimeoutMs }).then(
-    () => true,
-    () => false, // not yet: the caller polls until its timeout
-  );
+export async function temporalRefusal(temporal: string, port: number, home: string): Promise<string | undefined> {
+  if (!(await acceptsConnections(port))) return `nothing accepts connections at ${loopback}:${port}`;
+  const words = ['operator', 'namespace', 'update', '--namespace', 'default', '--retention', retention];
+  const args = [...words, '--address', `${loopback}:${port}`];
+  try {
+    await promisify(execFile)(temporal, args, { timeout: callTimeoutMs, env: serverEnvironment(home) });
+    return undefined;
+  } catch (error) {
+    const { stderr = '', message, killed } = error as Error & { readonly stderr?: string; readonly killed?: boolean };
+    if (killed === true) return `its command line had no answer within ${callTimeoutMs / 1000} s`;
+    return stderr.trim().split('\n').at(-1) || message;
+  }
 }

@@ -10,6 +10,9 @@ it('a scorer gets the variables that programs need and those that the recipe nam
     TZ: 'UTC',
     TMPDIR: '/tmp',
     PYTHONPATH: '/lib',
+    PYTHONHOME: '/other',
+    PYTHONINSPECT: '1',
+    PYTHONWARNINGS: 'error',
     OMP_NUM_THREADS: '2',
     AWS_SECRET_ACCESS_KEY: 'cloud',
     HF_TOKEN: 'hub',
@@ -19,14 +22,14 @@ it('a scorer gets the variables that programs need and those that the recipe nam
     LD_PRELOAD: '/x.so',
     HTTPS_PROXY: 'http://user:password@proxy',
   };
-  expect(scorerEnvironment(worker, { JUDGE_KEY: 'named' })).toEqual({
+  expect(scorerEnvironment(worker, { PYTHONWARNINGS: 'ignore', TZ: undefined }, { JUDGE_KEY: 'named' })).toEqual({
     PATH: '/bin',
     HOME: '/home/me',
     LANG: 'C.UTF-8',
     LC_ALL: 'C',
-    TZ: 'UTC',
     TMPDIR: '/tmp',
     PYTHONPATH: '/lib',
+    PYTHONWARNINGS: 'ignore',
     OMP_NUM_THREADS: '2',
     JUDGE_KEY: 'named',
   });

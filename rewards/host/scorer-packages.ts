@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { UnfitError } from '../../core/errors.ts';
+import { packageFile } from '../package-file.ts';
 import { findPython, pythonCommand } from '../sandbox/python.ts';
 import { pathExists } from './path-exists.ts';
 
@@ -44,14 +45,15 @@ async function install(requirements: string, work: string): Promise<void> {
   const list = join(work, 'requirements.txt');
   await writeFile(list, requirements);
   const words = ['--require-hashes', '--only-binary=:all:', '--no-deps', '--no-input', '--disable-pip-version-check'];
-  const args = ['-m', 'pip', 'install', ...words, '--quiet', '--target', join(work, 'packages'), '-r', list];
+  const pip = ['-E', packageFile('rewards', 'host', 'chosen_pip.py')];
+  const args = [...pip, 'install', ...words, '--quiet', '--target', join(work, 'packages'), '-r', list];
   try {
     await promisify(execFile)(pythonCommand(), args, { timeout: limitMs });
   } catch (error) {
     const { stderr, message } = error as { readonly stderr?: string; readonly message: string };
     const said = (stderr ?? '').replaceAll(/\s+/g, ' ').trim().slice(0, mostSaid) || message;
     throw new UnfitError('NoScorerPackages', `pip cannot install the packages that the scorer names: ${said}`, {
-      hint: `try it: ${pythonCommand()} ${args.slice(0, 3).join(' ')} ${words.slice(0, 3).join(' ')} --target /tmp/packages -r <the list>`,
+      hint: `try it: ${pythonCommand()} ${pip.join(' ')} install ${words.slice(0, 3).join(' ')} --target /tmp/packages -r <the list>`,
     });
   }
 }

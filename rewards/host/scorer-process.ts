@@ -88,7 +88,7 @@ export class ScorerProcess {
     this.#onPrint = onPrint;
     this.#clean = wordsOf(launch);
     const mark = `@petrel-${randomBytes(8).toString('hex')} `;
-    const outside = scorerEnvironment({ ...process.env, ...launch.env }, launch.secrets);
+    const outside = scorerEnvironment(process.env, launch.env, launch.secrets);
     const env = { ...outside, [MARK_VARIABLE]: mark };
     this.#desk = launch.desks?.open();
     this.#program = new ReapedProgram(launch.command, launch.args, env);

@@ -2,6 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { UnfitError } from '../../core/errors.ts';
+import { scorerEnvironment } from '../host/environment.ts';
 import type { Bind } from './mounts.ts';
 
 export interface PythonFiles {
@@ -51,7 +52,11 @@ export function findPython(command = pythonCommand()): PythonFiles {
 }
 
 function askPython(command: string): Probed {
-  const { stdout, stderr, error } = spawnSync(command, ['-c', probe], { encoding: 'utf8', timeout: probeMs });
+  const { stdout, stderr, error } = spawnSync(command, ['-c', probe], {
+    encoding: 'utf8',
+    timeout: probeMs,
+    env: scorerEnvironment(process.env),
+  });
   const hint = 'apt-get install python3, or set PETREL_PYTHON to the path of an interpreter';
   try {
     const probed = JSON.parse(stdout) as Probed;

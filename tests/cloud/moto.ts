@@ -25,7 +25,7 @@ export async function startMoto(folder: string): Promise<MotoServer> {
   if (path === undefined) throw new Error('moto is missing: node infra/bootstrap.mjs --tests');
   const [port] = (await freePorts(1)) as [number];
   const endpoint = `http://${loopback}:${port}`;
-  const env = { PYTHONPATH: dirname(dirname(path)) };
+  const env = { ...process.env, PYTHONPATH: dirname(dirname(path)) };
   const server = await startServer('moto', folder, path, ['-H', loopback, '-p', String(port)], env, () =>
     fetch(`${endpoint}/moto-api/`).then(
       (answer) => answer.ok,

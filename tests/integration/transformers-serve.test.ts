@@ -39,7 +39,7 @@ beforeAll(async () => {
       folder,
       python,
       ['-m', 'transformers.cli.transformers', ...args],
-      { HF_HUB_OFFLINE: '1', HF_HOME: join(loop.home, 'hf') },
+      { ...process.env, HF_HUB_OFFLINE: '1', HF_HOME: join(loop.home, 'hf') },
       async () => (await fetch(`http://${loopback}:${port}/health`).catch(() => undefined))?.ok === true,
     ),
     loop.up(),

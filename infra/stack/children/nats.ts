@@ -1,6 +1,7 @@
 /** The NATS server of the stack. */
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { serverEnvironment } from '../../environment.ts';
 import type { Tool } from '../../home.ts';
 import { NatsHealth } from '../../nats/health.ts';
 import { natsArgs, writeNatsConfig } from '../../nats/server.ts';
@@ -25,13 +26,14 @@ export function natsChild(home: string, tool: Tool, endpoints: Endpoints): Child
     kind: 'nats',
     command: tool.path,
     args: natsArgs(options),
-    env: {},
+    env: serverEnvironment(stackFolder(home)),
+    isolated: true,
     prepare: () => {
       removeForeignStreams(options.storeDir, nats.authority.control.id);
       // A command may have revoked a machine since the supervisor started.
       writeNatsConfig({ ...options, authority: readEndpoints(home)?.nats?.authority ?? options.authority });
     },
-    isReady: () => health.isReady(),
+    isReady: async () => (await health.isReady()) || health.silence,
     isStuck: () => refusesMessages(options.storeDir, health),
     // A server that could not delete acknowledged messages would bring them back as if they were still queued. So its
     // files are removed; jobs that are still needed are published again.

@@ -2,7 +2,8 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Tool } from '../../home.ts';
-import { isTemporalReady, temporalArgs, temporalEnv } from '../../temporal/server.ts';
+import { serverEnvironment } from '../../environment.ts';
+import { temporalArgs, temporalRefusal } from '../../temporal/server.ts';
 import type { ChildSpec } from '../child-spec.ts';
 import { stackFolder } from '../state.ts';
 import type { Endpoints } from '../state.ts';
@@ -17,9 +18,10 @@ export function temporalChild(home: string, tool: Tool, { temporalPort: port }: 
     kind: 'temporal',
     command: tool.path,
     args: temporalArgs({ dbFile, port, settings: process.env[settingsVariable]?.split(',') }),
-    env: temporalEnv(home),
+    env: serverEnvironment(stackFolder(home)),
+    isolated: true,
     prepare: () => setAsideForeignDatabase(dbFile, tool.version),
-    isReady: () => isTemporalReady(tool.path, port),
+    isReady: async () => (await temporalRefusal(tool.path, port, stackFolder(home))) ?? true,
     readyTimeoutMs: 60_000,
     // Told to end, it takes a second. Killed, it loses nothing: its database is on disk before it answers.
     stopGraceMs: 0,
