@@ -1,5 +1,7 @@
 /** Random weights for a new model, as transformers initialises its decoders. */
 import type { DecoderSpec, NormSpec } from '../core/decoder-spec.ts';
+import { cos } from '../core/math/cos.ts';
+import { log } from '../core/math/log.ts';
 import type { FloatTensor } from './safetensors.ts';
 
 /**
@@ -30,7 +32,7 @@ function allNorms({ layers, finalNorm }: DecoderSpec): readonly NormSpec[] {
 
 /** Box–Muller; for simplicity only one value of each pair is used. */
 function normal(random: () => number): number {
-  return Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
+  return Math.sqrt(-2 * log(1 - random())) * cos(2 * Math.PI * random());
 }
 
 /** Mulberry32 (T. Ettinger): 32 bits of state, enough for initial weights. In [0, 1). */

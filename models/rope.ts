@@ -4,6 +4,7 @@
  * v5 keys: `rope_parameters`, with `rope_theta` inside, possibly nested by layer type.
  */
 import { InvalidInputError } from '../core/errors.ts';
+import { pow } from '../core/math/pow.ts';
 import { Fields, isObject, show } from './fields.ts';
 
 export const supportedRopeTypes = ['default', 'linear', 'llama3'] as const;
@@ -25,7 +26,7 @@ export function ropeInverseFrequencies(
     throw unsupported(config, `partial_rotary_factor ${show(partial)} is not supported; supported: 1`);
   const turning = partial === 1 ? headDim : leadingDimensions(config, headDim, partial);
 
-  const plain = Array.from({ length: turning / 2 }, (_, i) => 1 / theta ** ((2 * i) / turning));
+  const plain = Array.from({ length: turning / 2 }, (_, i) => 1 / pow(theta, (2 * i) / turning));
   const type = rope.get('rope_type') ?? rope.get('type') ?? 'default';
   if (type === 'default') return plain;
   if (type === 'linear') {

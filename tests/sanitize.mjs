@@ -9,10 +9,8 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { generator } from '../infra/bootstrap/native.mjs';
+import { buildNative, cxxCompiler } from '../infra/bootstrap/compiler.mjs';
 import { checkoutRoot } from '../infra/bootstrap/places.mjs';
-import { cxxCompiler } from '../infra/bootstrap/platform.mjs';
-import { runProgram } from '../infra/bootstrap/programs.mjs';
 
 const { values } = parseArgs({
   options: {
@@ -74,14 +72,8 @@ function libraryOf(name) {
 }
 
 async function build() {
-  const configure = [
-    ...['-S', join(checkoutRoot, 'native'), '-B', folder, '-G', generator()],
-    ...['-DCMAKE_BUILD_TYPE=Release', '-DPETREL_SANITIZE=ON', `-DOUTPUT_DIR=${folder}`],
-  ];
-  await runProgram('cmake', configure, { what: 'cmake (configure)' });
-  await runProgram('cmake', ['--build', folder, '--parallel', String(availableParallelism())], {
-    what: 'the build with sanitizers',
-  });
+  const more = ['-DPETREL_SANITIZE=ON', `-DOUTPUT_DIR=${folder}`];
+  await buildNative({ root: checkoutRoot, folder, cores: availableParallelism(), more });
 }
 
 /** `good`: exit codes that are no report of a sanitizer. */

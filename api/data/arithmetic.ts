@@ -4,6 +4,7 @@
  * Pairs of operands (order aside) are laid out in a fixed keyed order; the first tenth of it is for validation, the
  * rest for training. So a validation question is never a training question, whatever the seeds, counts and files.
  */
+import { pow } from '../../core/math/pow.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { permute } from '../../core/rl/permutation.ts';
 import type { Preset, Split } from './presets.ts';
@@ -65,7 +66,7 @@ interface Pairs {
 }
 
 function splitPairs(digits: number, split: Split): Pairs {
-  const operands = 10 ** digits;
+  const operands = pow(10, digits);
   const total = (operands * (operands + 1)) / 2;
   const border = Math.floor(total * VALIDATION_SHARE);
   return split === 'validation' ? { first: 0, count: border, total } : { first: border, count: total - border, total };

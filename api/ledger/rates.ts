@@ -1,4 +1,5 @@
 /** The learning rate of an optimiser step: a second implementation, written from docs/recipe-keys.md, "actor.optim". */
+import { cos } from '../../core/math/cos.ts';
 import { actorIn, mainName, stepsOfBatch } from './components.ts';
 import type { Objects } from './objects.ts';
 import type { Batch, LedgerRecipe, RateSettings, Revision } from './records.ts';
@@ -57,7 +58,7 @@ function share(optim: RateSettings, at: number, length: number): number {
   if (step < warmup) return first + ((1 - first) * step) / warmup;
   if (type === 'constant') return 1;
   const wave = (begin: number) =>
-    (1 + Math.cos(2 * Math.PI * cycles * ((step - begin) / Math.max(1, length - begin)))) / 2;
+    (1 + cos(2 * Math.PI * cycles * ((step - begin) / Math.max(1, length - begin)))) / 2;
   if (cosine) return Math.max(least, least + (1 - least) * wave(warmup));
   const decay = warmup + Math.floor(Math.max(0, length - warmup) * optim.stable_ratio);
   if (step < decay) return 1;

@@ -10,6 +10,8 @@
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
+import { pow } from '../math/pow.ts';
+import { square } from '../math/square.ts';
 import type { Numbers } from './ragged.ts';
 
 /** Moments of a random variable. */
@@ -39,7 +41,7 @@ function extremeAtK(values: Numbers, k: number, order: (a: number, b: number) =>
   for (let i = 0; i < sorted.length; i++) {
     // Equal values are one outcome, so that the spread of equal values is exactly 0.
     if (i + 1 < sorted.length && sorted[i + 1] === sorted[i]) continue;
-    const upToHere = ((i + 1) / sorted.length) ** k;
+    const upToHere = pow((i + 1) / sorted.length, k);
     outcomes.push({ value: at(sorted, i), probability: upToHere - before });
     before = upToHere;
   }
@@ -54,6 +56,6 @@ export interface Outcome {
 /** Mean and standard deviation of outcomes whose probabilities add up to 1. */
 export function momentsOf(outcomes: readonly Outcome[]): Moments {
   const mean = outcomes.reduce((sum, { value, probability }) => sum + probability * value, 0);
-  const variance = outcomes.reduce((sum, { value, probability }) => sum + probability * (value - mean) ** 2, 0);
+  const variance = outcomes.reduce((sum, { value, probability }) => sum + probability * square(value - mean), 0);
   return { mean, std: Math.sqrt(variance) };
 }

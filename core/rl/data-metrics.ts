@@ -1,5 +1,6 @@
 /** Metrics of a training batch (verl: `compute_data_metrics`), with verl's names. */
 import { at } from '../at.ts';
+import { square } from '../math/square.ts';
 import type { Numbers, RaggedRows } from './ragged.ts';
 
 export interface DataMetricsInput {
@@ -77,5 +78,5 @@ function mean(values: readonly number[]): number {
 function sampleVariance(values: readonly number[]): number {
   if (values.length < 2) return NaN;
   const center = mean(values);
-  return values.reduce((sum, value) => sum + (value - center) ** 2, 0) / (values.length - 1);
+  return values.reduce((sum, value) => sum + square(value - center), 0) / (values.length - 1);
 }

@@ -7,6 +7,7 @@
  * bit, because the reference compares it with exactly 0: three times 0.1 has a std of 1.4e-17 and stays.
  */
 import { at } from '../at.ts';
+import { square } from '../math/square.ts';
 
 /** A group needs two valid samples for an advantage. */
 const smallestGroup = 2;
@@ -25,7 +26,7 @@ export function reasonToFilter(values: readonly (number | null)[], metric?: stri
 
 function populationStd(values: readonly number[]): number {
   const mean = pairwiseSum(values) / values.length;
-  return Math.sqrt(pairwiseSum(values.map((value) => (value - mean) ** 2)) / values.length);
+  return Math.sqrt(pairwiseSum(values.map((value) => square(value - mean))) / values.length);
 }
 
 /** numpy's order of summation: plain below 8, eight running sums up to 128, halves beyond. */

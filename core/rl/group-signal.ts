@@ -1,5 +1,6 @@
 /** How much the scores of a batch tell an estimator that compares the responses to one prompt. */
 import { at } from '../at.ts';
+import { square } from '../math/square.ts';
 import type { Numbers } from './ragged.ts';
 
 /** Share of groups whose scores are all equal: their advantages are zero. NaN without groups. */
@@ -18,5 +19,5 @@ export function groupsWithoutSignal(scores_S: Numbers, groups_S: Numbers): numbe
 export function standardDeviation(values: Numbers): number {
   const all = Array.from(values);
   const mean = all.reduce((sum, value) => sum + value, 0) / all.length;
-  return Math.sqrt(all.reduce((sum, value) => sum + (value - mean) ** 2, 0) / all.length);
+  return Math.sqrt(all.reduce((sum, value) => sum + square(value - mean), 0) / all.length);
 }

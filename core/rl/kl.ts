@@ -11,6 +11,7 @@
  * A "+" keeps the value and takes the gradient of k2 (straight through), which is the unbiased one. That gradient isn't
  * clamped, not even where the value is.
  */
+import { exp } from '../math/exp.ts';
 import { clamp } from './clamp.ts';
 import { InvalidInputError } from '../errors.ts';
 import { KL_TYPES, type KlEstimator } from './names.ts';
@@ -52,7 +53,7 @@ const k3: Estimator = (difference_T, kl_T, dLogProb_T) => {
   for (let t = 0; t < difference_T.length; t++) {
     const d = difference_T[t] as number;
     const r = clamp(-d, -20, 20);
-    const ratio = Math.exp(r);
+    const ratio = exp(r);
     const value = ratio - r - 1;
     kl_T[t] = clamp(value, -10, 10);
     dLogProb_T[t] = Math.abs(d) >= 20 || Math.abs(value) >= 10 ? 0 : 1 - ratio;

@@ -4,6 +4,7 @@
  * Warm-up is linear and starts at 0: the first step does nothing unless `initLrRatio` is given.
  */
 import { InvalidInputError } from '../errors.ts';
+import { cos } from '../math/cos.ts';
 
 export const LR_SCHEDULERS = ['constant', 'cosine', 'wsd'] as const;
 export type LrScheduler = (typeof LR_SCHEDULERS)[number];
@@ -55,7 +56,7 @@ function cosine(schedule: LrSchedule, step: number): number {
   const { warmupSteps, totalSteps } = schedule;
   if (step < warmupSteps) return initial + (1 - initial) * (step / Math.max(1, warmupSteps));
   const progress = (step - warmupSteps) / Math.max(1, totalSteps - warmupSteps);
-  const wave = Math.cos(Math.PI * (schedule.numCycles ?? 0.5) * 2 * progress);
+  const wave = cos(Math.PI * (schedule.numCycles ?? 0.5) * 2 * progress);
   return Math.max(lowest, (wave * (1 - lowest)) / 2 + (1 + lowest) / 2);
 }
 
@@ -68,7 +69,7 @@ function warmupStableDecay(schedule: LrSchedule, step: number): number {
   if (step < warmupSteps + stable) return 1;
   if (step >= totalSteps) return lowest;
   const progress = (step - warmupSteps - stable) / Math.max(1, remaining - stable);
-  const wave = 0.5 * (1 + Math.cos(Math.PI * (schedule.numCycles ?? 0.5) * 2 * progress));
+  const wave = 0.5 * (1 + cos(Math.PI * (schedule.numCycles ?? 0.5) * 2 * progress));
   return (1 - lowest) * Math.max(0, wave) + lowest;
 }
 

@@ -19,7 +19,7 @@ export function permute(index: number, size: number, key: readonly number[]): nu
   if (!(Number.isInteger(index) && index >= 0 && index < size)) {
     throw new InvalidInputError(`index ${index} is outside 0 … ${size - 1}`);
   }
-  const halfBits = Math.max(1, Math.ceil(Math.ceil(Math.log2(size)) / 2));
+  const halfBits = Math.max(1, Math.ceil((32 - Math.clz32(size - 1)) / 2));
   const roundKeys = roundKeysOf(key);
   let image = index;
   do image = feistel(image, halfBits, roundKeys);
@@ -33,10 +33,10 @@ export function permutedRange(size: number, key: readonly number[]): number[] {
 }
 
 function feistel(value: number, halfBits: number, roundKeys: readonly number[]): number {
-  const mask = 2 ** halfBits - 1;
+  const mask = (1 << halfBits) - 1;
   let [left, right] = [value >>> halfBits, value & mask];
   for (const roundKey of roundKeys) [left, right] = [right, (left ^ mix(right ^ roundKey)) & mask];
-  return left * 2 ** halfBits + right;
+  return left * (1 << halfBits) + right;
 }
 
 /** One 32-bit key per round from all words of the key, low and high halves. */

@@ -12,6 +12,7 @@
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
+import { pow } from '../math/pow.ts';
 import { PF_PPO_METHODS, type PfPpoMethod } from './names.ts';
 import { philoxUniform, type PhiloxKey } from './philox.ts';
 import type { Numbers } from './ragged.ts';
@@ -43,7 +44,7 @@ function weighting(
   }
   switch (reweightMethod) {
     case 'pow':
-      return (score) => Math.abs(score) ** weightPow;
+      return (score) => pow(Math.abs(score), weightPow);
     case 'max_min':
       return (score) => (score === highest || score === lowest ? 1 : 0);
     case 'max_random':

@@ -12,6 +12,7 @@
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
+import { square } from '../math/square.ts';
 import { rowsByGroup } from './advantages/groups.ts';
 import { logSigmoid, sigmoid } from './log-sigmoid.ts';
 import { PREFERENCE_LOSS_TYPES } from './names.ts';
@@ -79,7 +80,7 @@ function pairLoss({ beta, lossType, labelSmoothing = 0 }: PreferenceLossConfig) 
         slope: beta * (labelSmoothing * sigmoid(beta * z) - (1 - labelSmoothing) * sigmoid(-beta * z)),
       });
     case 'ipo':
-      return (z: number) => ({ value: (z - 1 / (2 * beta)) ** 2, slope: 2 * (z - 1 / (2 * beta)) });
+      return (z: number) => ({ value: square(z - 1 / (2 * beta)), slope: 2 * (z - 1 / (2 * beta)) });
     default:
       throw new InvalidInputError(`unknown preference loss "${lossType}"`, {
         hint: `one of ${PREFERENCE_LOSS_TYPES.join(', ')}`,

@@ -4,6 +4,7 @@
  * unnoticed.
  */
 import { at } from '../at.ts';
+import { exp } from '../math/exp.ts';
 import type { Numbers } from './ragged.ts';
 
 export function rolloutProbsDiff(
@@ -12,8 +13,8 @@ export function rolloutProbsDiff(
   mask_T: Numbers,
 ): Record<string, number> {
   const valid = Array.from({ length: mask_T.length }, (_, t) => t).filter((t) => at(mask_T, t) !== 0);
-  const trainer = valid.map((t) => Math.exp(at(logProb_T, t)));
-  const rollout = valid.map((t) => Math.exp(at(rolloutLogProb_T, t)));
+  const trainer = valid.map((t) => exp(at(logProb_T, t)));
+  const rollout = valid.map((t) => exp(at(rolloutLogProb_T, t)));
   const differences = trainer.map((p, i) => Math.abs(p - at(rollout, i)));
   return {
     'training/rollout_probs_diff_valid': Number(valid.length > 0),

@@ -13,6 +13,7 @@
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
+import { pow } from '../math/pow.ts';
 import { float64, valueAt } from './float64.ts';
 import { maskedMean } from './masked-stats.ts';
 import { requireTokens, rowCount, tokenCount, type Numbers, type RaggedRows } from './ragged.ts';
@@ -82,7 +83,7 @@ export function distancesOfRows(oldLogProb_T: Numbers, logProb_T: Numbers, rows:
  * the distance 0.
  */
 export function rhoOf(distance: number, { lowest, highest = 0.96, halfDistance = 0.06 }: RhoBounds): number {
-  return Math.min(Math.max(2 ** (-distance / halfDistance), lowest), highest);
+  return Math.min(Math.max(pow(2, -distance / halfDistance), lowest), highest);
 }
 
 /** Weight with which the prompt is drawn; `exploration` (0.05) keeps the certain ones in play. */

@@ -15,6 +15,8 @@
  * W_s is not raised to 0 in `expected_w`. NaN for a batch without samples.
  */
 import { at } from '../at.ts';
+import { exp } from '../math/exp.ts';
+import { square } from '../math/square.ts';
 import { maskCounts, requireTokens, rowCount, tokenCount, type Numbers, type RaggedRows } from './ragged.ts';
 
 export interface VarianceProxyInput {
@@ -46,9 +48,9 @@ export function gradientPower(input: VarianceProxyInput): GradientPower {
   const { advantage_S, weight_S, scoreNorm_S, weightedNorm_S } = perSample(input);
   let [power, squares, norms] = [0, 0, 0];
   for (let s = 0; s < samples; s++) {
-    const square = at(advantage_S, s) ** 2;
-    power += at(weight_S, s) ** 2 * square * Math.max(at(scoreNorm_S, s), 0);
-    squares += square;
+    const squared = square(at(advantage_S, s));
+    power += square(at(weight_S, s)) * squared * Math.max(at(scoreNorm_S, s), 0);
+    squares += squared;
     norms += at(weightedNorm_S, s);
   }
   return {
@@ -60,7 +62,7 @@ export function gradientPower(input: VarianceProxyInput): GradientPower {
 
 /** `gradNorm`: norm of the gradient before clipping. Without it signal and noise are 0. */
 export function signalAndNoise(power: number, samples: number, gradNorm: number | undefined): Record<string, number> {
-  const signal = (gradNorm ?? 0) ** 2;
+  const signal = square(gradNorm ?? 0);
   const hasNoise = gradNorm !== undefined && samples > 1;
   return {
     'variance_proxy/proxy1_signal_strength': signal,
@@ -79,13 +81,13 @@ function perSample(input: VarianceProxyInput) {
     let [advantages, weights, norm, weightedNorm] = [0, 0, 0, 0];
     for (let t = at(rows.offsets_S1, s); t < at(rows.offsets_S1, s + 1); t++) {
       if (at(rows.mask_T, t) === 0) continue;
-      const score = 1 - 2 * Math.exp(at(oldLogProb_T, t)) + at(sumPiSquared_T, t);
+      const score = 1 - 2 * exp(at(oldLogProb_T, t)) + at(sumPiSquared_T, t);
       const weight = weights_T === undefined ? 1 : at(weights_T, t);
-      const square = weight ** 2;
+      const squared = square(weight);
       advantages += at(advantages_T, t);
       weights += weight;
-      norm += (score * square) / Math.max(square, SMALLEST_SQUARE);
-      weightedNorm += score * square;
+      norm += (score * squared) / Math.max(squared, SMALLEST_SQUARE);
+      weightedNorm += score * squared;
     }
     const count = at(counts_S, s) + EPSILON;
     advantage_S[s] = advantages / count;

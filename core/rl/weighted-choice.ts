@@ -7,6 +7,7 @@
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
+import { log1p } from '../math/log.ts';
 import { philoxUniform, type PhiloxKey } from './philox.ts';
 import type { Numbers } from './ragged.ts';
 
@@ -20,7 +21,7 @@ export function chooseByWeight(weights: Numbers, numbers: Numbers, count: number
     if (!(weight > 0 && Number.isFinite(weight)))
       throw new InvalidInputError(`a weight must be greater than 0 and finite, got ${weight} for number ${i}`);
     const number = at(numbers, i);
-    return -Math.log1p(-philoxUniform([number >>> 0, Math.floor(number / 2 ** 32), 0, 0], key)) / weight;
+    return -log1p(-philoxUniform([number >>> 0, Math.floor(number / 2 ** 32), 0, 0], key)) / weight;
   });
   const places = [...clocks.keys()].sort((a, b) => at(clocks, a) - at(clocks, b) || a - b);
   return places.slice(0, count).sort((a, b) => a - b);

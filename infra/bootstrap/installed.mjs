@@ -3,10 +3,9 @@
 import { spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { generator } from './native.mjs';
+import { buildNative, cxxCompiler } from './compiler.mjs';
 import { sha256 } from './places.mjs';
-import { cxxCompiler } from './platform.mjs';
-import { findOnPath, runProgram } from './programs.mjs';
+import { findOnPath } from './programs.mjs';
 import { SetupError } from './report.mjs';
 
 const addonName = 'petrel.node';
@@ -58,12 +57,7 @@ async function compile({ root, home, cores }, folder, refusal) {
   const build = mkdtempSync(join(home, 'engine', 'build-'));
   const hint = 'the compiler output above says where';
   try {
-    const settings = ['-DCMAKE_BUILD_TYPE=Release', `-DOUTPUT_DIR=${folder}`];
-    await runProgram('cmake', ['-S', join(root, 'native'), '-B', build, '-G', generator(), ...settings], {
-      what: 'cmake (configure)',
-      hint,
-    });
-    await runProgram('cmake', ['--build', build, '--parallel', String(cores)], { what: 'the build of native/', hint });
+    await buildNative({ root, folder: build, cores, hint, more: [`-DOUTPUT_DIR=${folder}`] });
   } finally {
     rmSync(build, { recursive: true, force: true });
   }

@@ -3,8 +3,7 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkoutStamp, contentHash, filesBelow, sha256, writeAtomically } from './places.mjs';
-import { cxxCompiler } from './platform.mjs';
-import { findOnPath, runProgram } from './programs.mjs';
+import { buildNative, compilerIdentity, configuration, generator } from './compiler.mjs';
 import { SetupError } from './report.mjs';
 
 const sources = /(\.(c|cc|cpp|h|hpp|inc|cmake|map)|CMakeLists\.txt)$/;
@@ -13,11 +12,8 @@ const hint = 'the compiler output above says where; `npm run build` tries again'
 export function nativeStep({ root, force, cores }) {
   const stamp = checkoutStamp(root, 'native');
   const addon = join(root, 'build/native/petrel.node');
-  const configure = () => [
-    ...['-S', join(root, 'native'), '-B', join(root, 'build/native'), '-G', generator()],
-    '-DCMAKE_BUILD_TYPE=Release',
-  ];
-  const key = () => nativeHash(root, cxxCompiler() ?? '', ...configure());
+  const folder = join(root, 'build/native');
+  const key = () => nativeHash(root, ...configuration(root, folder));
   let forced = force;
   return {
     name: 'native engine',
@@ -28,11 +24,7 @@ export function nativeStep({ root, force, cores }) {
     async run() {
       const built = key();
       forgetOtherConfiguration(root);
-      await runProgram('cmake', configure(), { what: 'cmake (configure)', hint });
-      await runProgram('cmake', ['--build', join(root, 'build/native'), '--parallel', String(cores)], {
-        what: 'the build of native/',
-        hint,
-      });
+      await buildNative({ root, folder, cores, hint });
       if (!existsSync(addon))
         throw new SetupError(
           'the build of native/ made no build/native/petrel.node',
@@ -56,9 +48,7 @@ export function nativeHash(root, ...configuration) {
   return contentHash(root, files, ...configuration);
 }
 
-export const generator = () => (findOnPath('ninja') ? 'Ninja' : 'Unix Makefiles');
-
-/** cmake refuses a build folder that was configured elsewhere or for another generator. */
+/** cmake refuses a build folder that was configured elsewhere or for another generator, and keeps its first compiler. */
 function forgetOtherConfiguration(root) {
   const folder = join(root, 'build/native');
   const cache = join(folder, 'CMakeCache.txt');
@@ -66,6 +56,7 @@ function forgetOtherConfiguration(root) {
   const text = readFileSync(cache, 'utf8');
   const same =
     text.includes(`CMAKE_HOME_DIRECTORY:INTERNAL=${join(root, 'native')}\n`) &&
-    text.includes(`CMAKE_GENERATOR:INTERNAL=${generator()}\n`);
+    text.includes(`CMAKE_GENERATOR:INTERNAL=${generator()}\n`) &&
+    text.includes(`PETREL_COMPILER:UNINITIALIZED=${compilerIdentity()}\n`);
   if (!same) rmSync(folder, { recursive: true });
 }

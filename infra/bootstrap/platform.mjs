@@ -2,6 +2,7 @@
 
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { cxxCompiler } from './compiler.mjs';
 import { findOnPath } from './programs.mjs';
 import { SetupError } from './report.mjs';
 
@@ -50,11 +51,6 @@ const remedies = {
   compiler: ['a C++ compiler', 'apt-get install g++', () => cxxCompiler() !== undefined],
   cmake: ['cmake', 'apt-get install cmake', () => findOnPath('cmake') !== undefined],
 };
-
-/** The C++ compiler that cmake would choose: CXX, else the usual names. */
-export function cxxCompiler() {
-  return [process.env.CXX, 'c++', 'g++', 'clang++'].find((name) => name && (name.startsWith('/') || findOnPath(name)));
-}
 
 /** Checks the tools that the pending steps need (`python`, `compiler`, `cmake`). */
 export function checkTools(needed) {

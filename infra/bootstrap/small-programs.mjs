@@ -2,12 +2,12 @@
 
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { buildEnvironment, compilerIdentity, cxxCompiler, warningsAreErrors } from './compiler.mjs';
 import { checkoutStamp, contentHash } from './places.mjs';
-import { cxxCompiler } from './platform.mjs';
 import { runProgram } from './programs.mjs';
 import { SetupError } from './report.mjs';
 
-const flags = ['-x', 'c', '-std=c11', '-O2', '-Wall', '-Wextra', '-Werror'];
+const flags = () => ['-x', 'c', '-std=c11', '-O2', '-Wall', '-Wextra', ...(warningsAreErrors() ? ['-Werror'] : [])];
 
 /** Runs a scorer, and ends all that it has started. */
 export const reaperStep = (context) => smallProgramStep('reaper', context);
@@ -19,7 +19,7 @@ function smallProgramStep(name, { root, force }) {
   const source = `native/${name}/${name}.c`;
   const stamp = checkoutStamp(root, name);
   const program = join(root, `build/native/petrel-${name}`);
-  const key = () => contentHash(root, [source], cxxCompiler() ?? '', ...flags);
+  const key = () => contentHash(root, [source], compilerIdentity(), ...flags());
   let forced = force;
   return {
     name,
@@ -30,7 +30,8 @@ function smallProgramStep(name, { root, force }) {
       // Static, the program runs on systems with an older C library too: it is part of the package. Not every system
       // has the static library.
       const build = (...more) =>
-        runProgram(cxxCompiler(), [...flags, ...more, '-o', program, join(root, source)], {
+        runProgram(cxxCompiler(), [...flags(), ...more, '-o', program, join(root, source)], {
+          env: buildEnvironment(),
           what: `the build of ${source}`,
           hint: 'the compiler output above says where; `npm run build` tries again',
         });

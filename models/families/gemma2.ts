@@ -1,3 +1,4 @@
+import { pow } from '../../core/math/pow.ts';
 import type { Fields } from '../fields.ts';
 import type { Family } from './family.ts';
 import {
@@ -33,7 +34,7 @@ export const gemma2: Family = {
     const window = readWindow(config, 4096);
     const types = readLayerTypes(config, sizes.layers);
     const slides = (index: number) => (types === undefined ? index % 2 === 0 : types[index] === 'sliding_attention');
-    const scale = config.positive('query_pre_attn_scalar', 256) ** -0.5;
+    const scale = pow(config.positive('query_pre_attn_scalar', 256), -0.5);
     const softcap = readSoftcap(config, 'attn_logit_softcapping', 50);
     const norm = (name: string) => tensors.norm(name, hidden, eps, 1);
     const layers = decoder(tensors, sizes, (at, index) => ({

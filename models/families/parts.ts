@@ -1,6 +1,7 @@
 /** Parts that families share: the sizes in a config.json, attention, the gated unit, and a whole decoder of them. */
 import type { Activation, GluSpec, GqaSpec, LayerSpec, LinearSpec, NormSpec } from '../../core/decoder-spec.ts';
 import { InvalidInputError } from '../../core/errors.ts';
+import { pow } from '../../core/math/pow.ts';
 import { modelLimits } from '../../core/model-limits.ts';
 import { type Fields, show } from '../fields.ts';
 import { ropeInverseFrequencies } from '../rope.ts';
@@ -91,7 +92,7 @@ export interface AttentionForm {
 }
 
 export function gqa({ heads, kvHeads, headDim }: Sizes, form: AttentionForm): GqaSpec {
-  return { kind: 'gqa', heads, kvHeads, headDim, scale: headDim ** -0.5, softcap: 0, window: 0, ...form };
+  return { kind: 'gqa', heads, kvHeads, headDim, scale: pow(headDim, -0.5), softcap: 0, window: 0, ...form };
 }
 
 /** q_proj, k_proj and v_proj: three tensors for one product. `at`: `model.layers.0.self_attn`. */

@@ -1,4 +1,5 @@
 /** Widening and rounding between stored number types and float32. All of these processors are little-endian. */
+import { pow } from '../../core/math/pow.ts';
 
 /** bfloat16 bits to float32: exact. */
 export function widenBf16(source: Uint16Array, target: Float32Array): void {
@@ -26,5 +27,5 @@ function halfToNumber(bits: number): number {
   const fraction = bits & 0x3ff;
   if (exponent === 0) return sign * fraction * 2 ** -24;
   if (exponent === 31) return fraction === 0 ? sign * Infinity : NaN;
-  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+  return sign * (1 + fraction / 1024) * pow(2, exponent - 15);
 }

@@ -97,7 +97,7 @@ function exponent(text: string, type: string): string {
 
 function general(number: number, precision: number): string {
   const digits = Math.max(precision, 1);
-  const power = number === 0 ? 0 : Math.floor(Math.log10(Math.abs(Number(number.toPrecision(digits)))));
+  const power = Number(number.toExponential(digits - 1).split('e')[1]);
   if (power < -4 || power >= digits) return exponent(number.toExponential(digits - 1).replace(/\.?0+e/, 'e'), 'e');
   const fixed = number.toFixed(Math.max(0, digits - 1 - power));
   return fixed.includes('.') ? fixed.replace(/\.?0+$/, '') : fixed;

@@ -1,4 +1,5 @@
 /** Arithmetic, comparison and membership with Python's rules. */
+import { pow } from '../../core/math/pow.ts';
 import { spend, spendOnText } from './budget.ts';
 import { spendOn } from './cost.ts';
 import { refuse } from './errors.ts';
@@ -120,7 +121,7 @@ function sized(value: bigint): bigint {
 
 function power(x: number, y: number): number {
   if (x === 0 && y < 0) return refuse('0.0 cannot be raised to a negative power');
-  const result = x ** y;
+  const result = pow(x, y);
   return Number.isNaN(result) && !Number.isNaN(x) && !Number.isNaN(y)
     ? refuse('a negative number cannot be raised to a fractional power')
     : result;

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +12,7 @@
 #include "addon.h"
 #include "kernels.h"
 #include "optimizer.h"
+#include "scalar.h"
 
 namespace petrel {
 namespace {
@@ -93,7 +95,7 @@ Napi::Value mapFile(const Napi::CallbackInfo& info) {
   // Without O_NONBLOCK a pipe would wait for its writer.
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status;
-  if (file < 0 || fstat(file, &status) != 0) {
+  if (file < 0 || syscall(SYS_fstat, file, &status) != 0) {  // fstat itself is a symbol of glibc 2.33
     const std::string reason = std::strerror(errno);
     if (file >= 0) close(file);
     throw Napi::Error::New(info.Env(), "cannot open " + path + ": " + reason);
@@ -123,7 +125,7 @@ Napi::Value mapFile(const Napi::CallbackInfo& info) {
  * AMSGrad: the largest second moment so far in place of the present one. One plain loop: only small experiments use it.
  */
 void amsgradStep(const StepSettings& s, float* p, float* g, float* m, float* v, float* vMax, int64_t n, double norm) {
-  const double c1 = 1 - std::pow(s.beta1, s.step), c2 = 1 - std::pow(s.beta2, s.step),
+  const double c1 = 1 - power(s.beta1, s.step), c2 = 1 - power(s.beta2, s.step),
                clip = clipCoefficient(norm, s.maxGradNorm);
   for (int64_t i = 0; i < n; ++i) {
     const double grad = g[i] * clip;

@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+#include "rounding.h"
+
 namespace petrel {
 namespace {
 
@@ -107,6 +109,7 @@ class Crew {
   }
 
   void help(int worker) {
+    const UsualRounding rounding;
     Clock::time_point idleSince = Clock::now();
     while (!stopping_.load(std::memory_order_relaxed)) {
       const uint64_t seen = ticket_.load(std::memory_order_acquire);

@@ -21,6 +21,7 @@ Napi::Value engineInfo(const Napi::CallbackInfo& info) {
   result.Set("isa", isaName(isa()));
   result.Set("bf16", isa() >= Isa::avx512_bf16);
   result.Set("build", PETREL_BUILD);
+  result.Set("addedFlags", PETREL_ADDED_FLAGS);
   result.Set("threads", processors());
   return result;
 }

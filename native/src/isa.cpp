@@ -29,9 +29,15 @@ bool hasTiles() {
 #endif
 }
 
+/** clang 14 does not know it by name. */
+bool hasHalfConversions() {
+  unsigned a, b, c, d;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & 1u << 29) != 0;
+}
+
 Isa probe() {
   __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("f16c")) {
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !hasHalfConversions()) {
     throw std::runtime_error(
         "the native engine needs a processor with AVX2, FMA and F16C (x86-64-v3); this one lacks them");
   }

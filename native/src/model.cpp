@@ -1,9 +1,9 @@
 #include "model.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "copies.h"
+#include "scalar.h"
 
 namespace petrel {
 namespace {
@@ -42,9 +42,9 @@ void RopeTable::reserve(const std::vector<double>& inverseFrequencies, int64_t p
   sine_.resize(positions * half_);
   for (int64_t t = positions_; t < positions; ++t) {
     for (int64_t i = 0; i < half_; ++i) {
-      const double angle = static_cast<double>(t) * inverseFrequencies[i];
-      cosine_[t * half_ + i] = static_cast<float>(std::cos(angle));
-      sine_[t * half_ + i] = static_cast<float>(std::sin(angle));
+      const SineCosine at = sineCosine(static_cast<double>(t) * inverseFrequencies[i]);
+      cosine_[t * half_ + i] = static_cast<float>(at.cosine);
+      sine_[t * half_ + i] = static_cast<float>(at.sine);
     }
   }
   positions_ = positions;

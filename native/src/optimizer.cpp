@@ -5,21 +5,13 @@
 #include <cstring>
 #include <vector>
 
+#include "scalar.h"
 #include "team.h"
 
 namespace petrel {
 namespace {
 
 constexpr int64_t kBlock = 1 << 16;
-
-/** x^n by squaring: the same bits on every machine. */
-double power(double x, int64_t n) {
-  double result = 1;
-  for (; n > 0; n >>= 1, x *= x) {
-    if (n & 1) result *= x;
-  }
-  return result;
-}
 
 template <class F>
 void forEachBlock(int64_t n, F&& f) {

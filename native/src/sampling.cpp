@@ -7,6 +7,7 @@
 #include "isa.h"
 #include "kernels.h"
 #include "kernels/sampling.h"
+#include "scalar.h"
 
 namespace petrel {
 
@@ -32,7 +33,7 @@ RowStatistics rowStatistics(const float* logits, int vocab, double temperature, 
   const double scale = double(float(1 / temperature)), total = double(sums.sum);
   double squares = 0;
   for (int j = 0; j < vocab; j++) {
-    const double p = std::exp(double(logits[j]) * scale - double(sums.max)) / total;
+    const double p = exponential(double(logits[j]) * scale - double(sums.max)) / total;
     squares += p * p;
   }
   const float entropy = fixedLog(sums.sum) - sums.weighted / sums.sum;

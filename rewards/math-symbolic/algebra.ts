@@ -10,6 +10,7 @@
  *
  * Every operation throws TooLarge beyond the limits below, and RangeError for a division by 0.
  */
+import { pow } from '../../core/math/pow.ts';
 import * as q from './fraction.ts';
 import type { Fraction } from './fraction.ts';
 
@@ -126,7 +127,7 @@ function numericSum(products: Sum): number | undefined {
     for (const [name, exponent] of powers) {
       const base = name === 'pi' ? Math.PI : name === 'e' ? Math.E : Number(name);
       if (Number.isNaN(base)) return undefined;
-      value *= base ** q.toNumber(exponent);
+      value *= pow(base, q.toNumber(exponent));
     }
     total += value;
   }

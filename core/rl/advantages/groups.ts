@@ -1,5 +1,6 @@
 /** Statistics of the samples of one prompt. */
 import { at } from '../../at.ts';
+import { square } from '../../math/square.ts';
 import type { Numbers } from '../ragged.ts';
 
 /** Rows of each group, groups in order of first appearance. Only equality of the keys matters. */
@@ -42,7 +43,7 @@ export function groupStats(scores_S: Numbers, members: readonly number[]): Group
   for (const s of members) sum += at(scores_S, s);
   const mean = sum / members.length;
   let squares = 0;
-  for (const s of members) squares += (at(scores_S, s) - mean) ** 2;
+  for (const s of members) squares += square(at(scores_S, s) - mean);
   return { mean, std: Math.sqrt(squares / (members.length - 1)) };
 }
 

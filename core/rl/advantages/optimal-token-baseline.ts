@@ -19,6 +19,7 @@
  * baseline 0.
  */
 import { at } from '../../at.ts';
+import { exp } from '../../math/exp.ts';
 import { float64, valueAt } from '../float64.ts';
 import { ADVANTAGE_NEEDS } from '../names.ts';
 import { longestRow, maskCounts, requireTokens, tokenCount, type RaggedRows } from '../ragged.ts';
@@ -78,7 +79,7 @@ function cumulativeWeights(name: string, batch: AdvantageBatch): Float64Array {
     let cumulative = 0;
     for (let t = at(rows.offsets_S1, s); t < end; t++) {
       if (valueAt(mask_T, t) !== 0) {
-        const weight = 1 - 2 * Math.exp(valueAt(logProb_T, t)) + valueAt(sumPiSquared_T, t);
+        const weight = 1 - 2 * exp(valueAt(logProb_T, t)) + valueAt(sumPiSquared_T, t);
         const rho = rho_T === undefined ? 1 : valueAt(rho_T, t);
         cumulative += weight * rho * rho;
       }

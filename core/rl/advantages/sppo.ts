@@ -6,6 +6,8 @@
  * over the WHOLE batch, not per prompt. β = 0 is the arithmetic mean; a large β approaches the maximum, a negative one
  * the minimum.
  */
+import { exp } from '../../math/exp.ts';
+import { log } from '../../math/log.ts';
 import { ADVANTAGE_NEEDS } from '../names.ts';
 import type { Numbers } from '../ragged.ts';
 import { outcomeAdvantages, outcomeScores } from './outcomes.ts';
@@ -28,6 +30,6 @@ export function softmeanAdvantages(scores_S: Numbers, beta = 1): Float64Array {
 function softmean(values: Float64Array, beta: number): number {
   if (beta === 0) return values.reduce((sum, value) => sum + value, 0) / values.length;
   const largest = values.reduce((max, value) => Math.max(max, beta * value), -Infinity);
-  const scaled = values.reduce((sum, value) => sum + Math.exp(beta * value - largest), 0);
-  return (largest + Math.log(scaled) - Math.log(values.length)) / beta;
+  const scaled = values.reduce((sum, value) => sum + exp(beta * value - largest), 0);
+  return (largest + log(scaled) - log(values.length)) / beta;
 }

@@ -9,6 +9,7 @@
  * is no gradient to a student's log-prob below the clamp either. The masses (Σ p, Σ q) are those before the clamp. The
  * gradient is with respect to the student's log-probs of the teacher's tokens, K = k values per position.
  */
+import { exp } from '../../math/exp.ts';
 import { aggregateInPlace, type BatchTotals } from '../aggregate.ts';
 import { float64 } from '../float64.ts';
 import { InvalidInputError } from '../../errors.ts';
@@ -58,10 +59,10 @@ export function forwardKlTopk(input: TopkInput, logProbMinClamp?: number): TopkK
     for (let i = t * k; i < (t + 1) * k; i++) {
       const student = student_TK[i] as number;
       const teacher = teacher_TK[i] as number;
-      studentMass += Math.exp(student);
-      const unclamped = Math.exp(teacher);
+      studentMass += exp(student);
+      const unclamped = exp(teacher);
       teacherMass += unclamped;
-      const p = teacher >= least ? unclamped : Math.exp(least);
+      const p = teacher >= least ? unclamped : exp(least);
       kl += p * (Math.max(teacher, least) - Math.max(student, least));
       dLogProb_TK[i] = student >= least ? -p : 0;
     }
@@ -121,7 +122,7 @@ function overlap(input: TopkInput, least: number): Partial<TopkKl> {
     for (let i = t * k; i < (t + 1) * k; i++) {
       if ((shared_TK[i] as number) === 0) continue;
       const teacher = Math.max(teacher_TK[i] as number, least);
-      sum -= Math.exp(teacher) * (teacher - Math.max(student_TK[i] as number, least));
+      sum -= exp(teacher) * (teacher - Math.max(student_TK[i] as number, least));
       count++;
     }
     overlapCount_T[t] = count;

@@ -2,6 +2,7 @@
  * Clipped importance sampling (verl: `cispo`; MiniMax-M1 2025, arXiv 2506.13585): L = −sg(clip(ρ, 1 − low, 1 +
  * high))·A·log π. The clip bounds the weight but never removes a token's gradient.
  */
+import { exp } from '../../math/exp.ts';
 import { clamp } from '../clamp.ts';
 import { clipBounds } from './clip-bounds.ts';
 import { columnsOf, tokenMean } from './columns.ts';
@@ -21,7 +22,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
   let [changedTokens, kl] = [0, 0];
   for (let t = 0; t < tokens; t++) {
     const logRatio = clampLogRatio((detachedLogProb_T[t] as number) - (oldLogProb_T[t] as number));
-    const ratio = Math.exp(logRatio);
+    const ratio = exp(logRatio);
     const bounded = clamp(ratio, lowest, highest);
     const derivative = -bounded * (advantages_T[t] as number);
     loss_T[t] = derivative * (logProb_T[t] as number);

@@ -11,6 +11,7 @@
  */
 import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';
+import { exp } from '../../math/exp.ts';
 import { permute } from '../permutation.ts';
 import { clamp } from '../clamp.ts';
 import { clipBounds, passedShare } from './clip-bounds.ts';
@@ -36,7 +37,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
   for (let t = 0; t < tokens; t++) {
     const advantage = advantages_T[t] as number;
     const logRatio = (logProb_T[t] as number) - (oldLogProb_T[t] as number);
-    const ratio = Math.exp(logRatio);
+    const ratio = exp(logRatio);
     const unclipped = -advantage * ratio;
     const bounded = -advantage * clamp(ratio, lowest, highest);
     const clipped = bounded > unclipped;
@@ -78,7 +79,7 @@ function candidatesOf(
     const logProb = detachedLogProb_T[t] as number;
     const covariance = (advantage - means.advantage) * (logProb - means.logProb);
     if (!(covariance > clipCovLb && covariance < clipCovUb)) continue;
-    const ratio = Math.exp(logProb - (oldLogProb_T[t] as number));
+    const ratio = exp(logProb - (oldLogProb_T[t] as number));
     const clipped = -advantage * clamp(ratio, lowest, highest) > -advantage * ratio;
     if (!clipped) candidates.push(t);
   }

@@ -10,6 +10,8 @@
  * low and high are `clip_ratio_low` and `clip_ratio_high`, here divergences. C is `clip_ratio_c`: verl's code falls
  * back to 20, but its YAML always gives 3. `pg_clipfrac` is the share of tokens that are left out.
  */
+import { exp } from '../../math/exp.ts';
+import { log } from '../../math/log.ts';
 import { clamp } from '../clamp.ts';
 import { columnsOf, tokenMean } from './columns.ts';
 import { clampLogRatio } from '../log-ratio.ts';
@@ -36,13 +38,12 @@ export const dppoKl: PolicyLoss = {
  */
 type Rule = (logProb: number, oldLogProb: number, bound: number) => boolean;
 
-const totalVariationAllows: Rule = (logProb, oldLogProb, bound) =>
-  Math.abs(Math.exp(logProb) - Math.exp(oldLogProb)) <= bound;
+const totalVariationAllows: Rule = (logProb, oldLogProb, bound) => Math.abs(exp(logProb) - exp(oldLogProb)) <= bound;
 
 const binaryKlAllows: Rule = (logProb, oldLogProb, bound) => {
-  const p = Math.exp(logProb);
-  const old = Math.exp(oldLogProb);
-  const others = (1 - old) * Math.log((1 - old + 1e-8) / (1 - p + 1e-8));
+  const p = exp(logProb);
+  const old = exp(oldLogProb);
+  const others = (1 - old) * log((1 - old + 1e-8) / (1 - p + 1e-8));
   return old * (oldLogProb - logProb) + others <= bound;
 };
 
@@ -57,7 +58,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig, allows: Rule)
     const oldLogProb = oldLogProb_T[t] as number;
     const detached = detachedLogProb_T[t] as number;
     const logRatio = clampLogRatio(detached - oldLogProb);
-    const ratio = Math.exp(logRatio);
+    const ratio = exp(logRatio);
     const movedBack = advantage > 0 ? detached <= oldLogProb : detached >= oldLogProb;
     const allowed = movedBack || allows(detached, oldLogProb, advantage > 0 ? high : low);
     // Multiplied, not replaced by 0: as in the reference, a NaN outside the mask shows in the per-sequence modes.

@@ -9,6 +9,8 @@
  * token contributes log Z². The aggregation mode is ignored.
  */
 import { at } from '../../at.ts';
+import { exp } from '../../math/exp.ts';
+import { square } from '../../math/square.ts';
 import { rowMeanWeight } from '../aggregate.ts';
 import { float64 } from '../float64.ts';
 import { InvalidInputError } from '../../errors.ts';
@@ -40,8 +42,8 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     const count = at(counts_S, s) + 1e-8;
     const reward = (config.flowrlBetaCoef ?? 15) * (at(rewards_S, s) / count);
     const residual = at(logZ_S, s) + at(sums_S, s) / count - reward - at(refs_S, s) / count;
-    const weight = Math.min(Math.exp(at(detached_S, s) - at(old_S, s)), LARGEST_WEIGHT);
-    loss += rowWeight * weight * residual ** 2;
+    const weight = Math.min(exp(at(detached_S, s) - at(old_S, s)), LARGEST_WEIGHT);
+    loss += rowWeight * weight * square(residual);
     importance += weight;
     const slope = 2 * rowWeight * weight * residual;
     dLogZ_S[s] = slope;

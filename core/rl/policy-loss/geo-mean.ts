@@ -6,6 +6,8 @@
  * included: aggregation mode and totals are ignored. Importance weights enter as geometric mean of w + 1e-10.
  */
 import { at } from '../../at.ts';
+import { exp } from '../../math/exp.ts';
+import { log } from '../../math/log.ts';
 import { float64 } from '../float64.ts';
 import { requireTokens, rowCount } from '../ragged.ts';
 import { clipWidths, passedShare } from './clip-bounds.ts';
@@ -28,7 +30,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     const [from, to] = [at(rows.offsets_S1, s), at(rows.offsets_S1, s + 1)];
     const row = rowMeans(columns, from, to, least, most);
     const weight = isWeights_T === undefined ? 1 : geometricMean(isWeights_T, columns.mask_T, from, to);
-    const rowLoss = -row.advantage * Math.exp(row.logRatio) * weight;
+    const rowLoss = -row.advantage * exp(row.logRatio) * weight;
     loss += rowLoss / rowCount(rows);
     spreadGradient(columns, from, to, least, most, rowLoss / rowCount(rows) / (row.count + 1e-8), dLogProb_T);
   }
@@ -65,10 +67,10 @@ function geometricMean(weights_T: Float64Array, mask_T: Float64Array, from: numb
   let [logs, count] = [0, 0];
   for (let t = from; t < to; t++) {
     const mask = mask_T[t] as number;
-    if (mask !== 0) logs += Math.log((weights_T[t] as number) + 1e-10) * mask;
+    if (mask !== 0) logs += log((weights_T[t] as number) + 1e-10) * mask;
     count += mask;
   }
-  return Math.exp(logs / (count + 1e-8));
+  return exp(logs / (count + 1e-8));
 }
 
 /** Every token that is not clipped gets the same share of the row's gradient. */

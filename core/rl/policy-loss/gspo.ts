@@ -4,6 +4,7 @@
  * sg(s), 10)): all tokens of a row have the same value, and each gets its own gradient. Aggregation is always
  * seq-mean-token-mean.
  */
+import { exp } from '../../math/exp.ts';
 import { clamp } from '../clamp.ts';
 import { at } from '../../at.ts';
 import { rowCount } from '../ragged.ts';
@@ -28,11 +29,11 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
   for (let s = 0; s < rowCount(rows); s++) {
     const [from, to] = [at(rows.offsets_S1, s), at(rows.offsets_S1, s + 1)];
     const mean = meanLogRatio(columns, from, to);
-    const rowRatio = Math.exp(Math.min(mean, LARGEST_LOG_RATIO));
+    const rowRatio = exp(Math.min(mean, LARGEST_LOG_RATIO));
     for (let t = from; t < to; t++) {
       const advantage = advantages_T[t] as number;
       const moved = (logProb_T[t] as number) - (detachedLogProb_T[t] as number);
-      const ratio = moved === 0 ? rowRatio : Math.exp(Math.min(moved + mean, LARGEST_LOG_RATIO));
+      const ratio = moved === 0 ? rowRatio : exp(Math.min(moved + mean, LARGEST_LOG_RATIO));
       const unclipped = -advantage * ratio;
       const bounded = -advantage * clamp(ratio, lowest, highest);
       const clipped = bounded > unclipped;

@@ -11,6 +11,7 @@
  */
 import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';
+import { square } from '../../math/square.ts';
 import { rowsByGroup } from '../advantages/groups.ts';
 import { rowCount } from '../ragged.ts';
 import { rowSums, spreadOverRow } from '../row-sums.ts';
@@ -34,7 +35,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     const mean = members.reduce((sum, s) => sum + at(detached_S, s), 0) / size;
     for (const s of members) {
       const residual = at(reward_S, s) - mean - at(advantages_S, s) / at(counts_S, s);
-      loss += (0.5 * residual ** 2) / (size - 1);
+      loss += (0.5 * square(residual)) / (size - 1);
       spreadOverRow((beta * residual) / (size - 1), s, rows, mask_T, dLogProb_T);
     }
   }

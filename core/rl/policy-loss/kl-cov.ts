@@ -9,6 +9,7 @@
  */
 import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';
+import { exp } from '../../math/exp.ts';
 import { columnsOf, tokenMean, type LossColumns } from './columns.ts';
 import { largestIndices } from './largest.ts';
 import { scratch } from '../scratch.ts';
@@ -28,7 +29,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
   let kl = 0;
   for (let t = 0; t < tokens; t++) {
     const logRatio = (logProb_T[t] as number) - (oldLogProb_T[t] as number);
-    const loss = -(advantages_T[t] as number) * Math.exp(logRatio);
+    const loss = -(advantages_T[t] as number) * exp(logRatio);
     loss_T[t] = loss;
     derivative_T[t] = loss;
     const mask = mask_T[t] as number;

@@ -2,6 +2,7 @@
  * Soft adaptive policy optimisation (verl: `sapo`; arXiv 2511.20347): a smooth gate instead of a clip,
  * L = −A·(4/τ)·σ(τ(ρ − 1)) with τ = tau_pos where A > 0, else tau_neg. Aggregation is always seq-mean-token-mean.
  */
+import { exp } from '../../math/exp.ts';
 import { columnsOf, tokenMean } from './columns.ts';
 import { clampLogRatio, LOG_RATIO_LIMIT } from '../log-ratio.ts';
 import { scratch } from '../scratch.ts';
@@ -21,9 +22,9 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     const advantage = advantages_T[t] as number;
     const difference = (logProb_T[t] as number) - (oldLogProb_T[t] as number);
     const logRatio = clampLogRatio(difference);
-    const ratio = Math.exp(logRatio);
+    const ratio = exp(logRatio);
     const temperature = advantage > 0 ? tauPos : tauNeg;
-    const gate = 1 / (1 + Math.exp(-temperature * (ratio - 1)));
+    const gate = 1 / (1 + exp(-temperature * (ratio - 1)));
     loss_T[t] = (-advantage * gate * 4) / temperature;
     derivative_T[t] = Math.abs(difference) < LOG_RATIO_LIMIT ? -advantage * 4 * gate * (1 - gate) * ratio : 0;
     const mask = mask_T[t] as number;

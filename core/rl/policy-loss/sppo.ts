@@ -8,6 +8,7 @@
  * value per row. The aggregation mode is ignored; verl crashes in all but `token-mean`.
  */
 import { at } from '../../at.ts';
+import { square } from '../../math/square.ts';
 import { rowMeanWeight } from '../aggregate.ts';
 import { rowCount } from '../ragged.ts';
 import { rowSums, spreadOverRow } from '../row-sums.ts';
@@ -31,7 +32,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     if (first < 0) continue;
     const logRatio = at(sums_S, s) - at(oldSums_S, s);
     const target = (config.sppoEta ?? 1) * at(advantages_T, first);
-    loss += weight * (logRatio - target) ** 2;
+    loss += weight * square(logRatio - target);
     logRatios += logRatio;
     targets += target;
     spreadOverRow(2 * weight * (logRatio - target), s, rows, mask_T, dLogProb_T);

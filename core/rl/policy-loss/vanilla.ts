@@ -7,6 +7,7 @@
  * The gradient vanishes on tokens where a clip is active and where the log-ratio is ±20 or beyond.
  */
 import { InvalidInputError } from '../../errors.ts';
+import { exp } from '../../math/exp.ts';
 import { clamp } from '../clamp.ts';
 import { clipBounds, passedShare } from './clip-bounds.ts';
 import { columnsOf, tokenMean } from './columns.ts';
@@ -30,7 +31,7 @@ function compute(input: PolicyLossInput, config: PolicyLossConfig): PolicyLossRe
     const advantage = advantages_T[t] as number;
     const difference = (logProb_T[t] as number) - (oldLogProb_T[t] as number);
     const logRatio = clampLogRatio(difference);
-    const ratio = Math.exp(logRatio);
+    const ratio = exp(logRatio);
     const unclipped = -advantage * ratio;
     const bounded = -advantage * clamp(ratio, lowest, highest);
     const clipped = bounded > unclipped;

@@ -13,6 +13,8 @@
  * below by −100 and its derivative vanishes where σ has reached 0 or 1; that of the others does not.
  */
 import { at } from '../../at.ts';
+import { log } from '../../math/log.ts';
+import { pow } from '../../math/pow.ts';
 import { rowMeanWeight, type BatchTotals } from '../aggregate.ts';
 import { rowsByGroup } from '../advantages/groups.ts';
 import { float64 } from '../float64.ts';
@@ -88,7 +90,7 @@ interface Term {
 
 function crossEntropy(logit: number, label: number): Term {
   const p = sigmoid(logit);
-  const value = -(label * Math.max(Math.log(p), -100) + (1 - label) * Math.max(Math.log(1 - p), -100));
+  const value = -(label * Math.max(log(p), -100) + (1 - label) * Math.max(log(1 - p), -100));
   const spreadOfP = p * (1 - p);
   return { value, slope: ((p - label) / Math.max(spreadOfP, 1e-12)) * spreadOfP };
 }
@@ -114,7 +116,7 @@ function rowWeights(
     const size = members.length;
     for (const s of members) {
       const share = members.filter((other) => at(others_S, other) * scale <= at(mine_S, s) * scale).length / size;
-      weights_S[s] = size * share ** (size - 1);
+      weights_S[s] = size * pow(share, size - 1);
     }
   }
   return weights_S;

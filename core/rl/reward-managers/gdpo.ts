@@ -6,6 +6,7 @@
  * verl leaves the metrics of a missing component out and fails later; here it is refused at once.
  */
 import { InvalidInputError } from '../../errors.ts';
+import { square } from '../../math/square.ts';
 import { columnsOf, rewardsOf, type ColumnValue, type ManagedRewards, type ScorerResult } from './types.ts';
 
 export interface GdpoRewards extends ManagedRewards {
@@ -54,7 +55,7 @@ function statistics(key: string, values_S: Float64Array): (readonly [string, num
   }
   const mean = sum / values_S.length;
   let squares = 0;
-  for (const value of values_S) squares += (value - mean) ** 2;
+  for (const value of values_S) squares += square(value - mean);
   const std = Math.sqrt(squares / values_S.length);
   return Object.entries({ mean, std, max, min }).map(([name, value]) => [`gdpo/${key}/${name}`, value] as const);
 }

@@ -10,6 +10,7 @@
  *   chi2_token        mean of e^{2l} − 1;  chi2_seq: of e^{2Σl}, both with l or Σl clamped to ±20
  */
 import { at } from '../../at.ts';
+import { exp } from '../../math/exp.ts';
 import { float64 } from '../float64.ts';
 import { clampLogRatio, LOG_RATIO_LIMIT } from '../log-ratio.ts';
 import type { Numbers } from '../ragged.ts';
@@ -23,19 +24,19 @@ export function driftMetrics(
   const { sums_S, train_S, rollout_S, kl, k3, chi2 } = sumsOf(columns, float64(logProb_T), float64(rolloutLogProb_T));
   const difference_S = rollout_S.map((logProb, s) => logProb - at(train_S, s));
   return {
-    training_ppl: mean(train_S.map((logProb) => Math.exp(-logProb))),
+    training_ppl: mean(train_S.map((logProb) => exp(-logProb))),
     training_log_ppl: -mean(train_S),
     kl,
     k3_kl: k3,
     chi2_token: chi2 - 1,
-    rollout_ppl: mean(rollout_S.map((logProb) => Math.exp(-logProb))),
+    rollout_ppl: mean(rollout_S.map((logProb) => exp(-logProb))),
     rollout_log_ppl: -mean(rollout_S),
     log_ppl_diff: mean(difference_S),
     log_ppl_abs_diff: mean(difference_S.map(Math.abs)),
     log_ppl_diff_max: largest(difference_S),
     log_ppl_diff_min: smallest(difference_S),
-    ppl_ratio: mean(difference_S.map(Math.exp)),
-    chi2_seq: mean(sums_S.map((sum) => Math.exp(2 * clampLogRatio(sum)))) - 1,
+    ppl_ratio: mean(difference_S.map(exp)),
+    chi2_seq: mean(sums_S.map((sum) => exp(2 * clampLogRatio(sum)))) - 1,
   };
 }
 
@@ -57,7 +58,7 @@ function sumsOf(
       if (mask === 0) continue;
       const logRatio = logRatio_T[t] as number;
       const ratio = ratio_T[t] as number;
-      const unclamped = Math.abs(logRatio) <= LOG_RATIO_LIMIT ? ratio : Math.exp(logRatio);
+      const unclamped = Math.abs(logRatio) <= LOG_RATIO_LIMIT ? ratio : exp(logRatio);
       kl -= logRatio * mask;
       k3 += (unclamped - logRatio - 1) * mask;
       chi2 += ratio * ratio * mask;

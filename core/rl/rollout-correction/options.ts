@@ -4,6 +4,7 @@
  * 2510.18855).
  */
 import { InvalidInputError } from '../../errors.ts';
+import { log } from '../../math/log.ts';
 import { parseBounds, thresholdList, type Bounds } from './threshold.ts';
 
 export type CorrectionLevel = 'token' | 'sequence';
@@ -147,7 +148,7 @@ function logBounds({ lower, upper }: Bounds): { readonly lowest: number; readonl
       { hint: `for the same bounds write ${1 / upper}, or give both: "${upper}_${1 / upper}"` },
     );
   }
-  return { lowest: Math.log(lower ?? 1 / upper), highest: Math.log(upper) };
+  return { lowest: log(lower ?? 1 / upper), highest: log(upper) };
 }
 
 function parseLossType(lossType: unknown): BypassLossType {

@@ -1,4 +1,6 @@
 /** What weights, rejection and drift read, and the statistics that they have in common. */
+import { exp } from '../../math/exp.ts';
+import { square } from '../../math/square.ts';
 import { clamp } from '../clamp.ts';
 import { at } from '../../at.ts';
 import { scratch, scratchFloat64 } from '../scratch.ts';
@@ -32,7 +34,7 @@ export function correctionColumns(rows: RaggedRows, logRatio_T: Numbers): Correc
   if (valid === 0) throw new InvalidInputError('the rollout correction needs at least one valid token');
   const l_T = scratchFloat64(logRatio_T);
   const ratio_T = scratch(tokens);
-  for (let t = 0; t < tokens; t++) ratio_T[t] = Math.exp(clampLogRatio(l_T[t] as number));
+  for (let t = 0; t < tokens; t++) ratio_T[t] = exp(clampLogRatio(l_T[t] as number));
   return { rows: converted, mask_T, valid, counts_S, logRatio_T: l_T, ratio_T };
 }
 
@@ -49,7 +51,7 @@ export function mean(values: Float64Array): number {
 export function deviation(values: Float64Array): number {
   if (values.length < 2) return 0;
   const middle = mean(values);
-  return Math.sqrt(values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1));
+  return Math.sqrt(values.reduce((sum, value) => sum + square(value - middle), 0) / (values.length - 1));
 }
 
 export function largest(values: Float64Array): number {
@@ -118,6 +120,6 @@ export function weightedStatistics(
   const count = valid + 1e-8;
   const clampedMean = clampedSum / count;
   const clampedSquare = clampedSquares / count;
-  const std = valid > 1 ? Math.sqrt(Math.max(clampedSquare - clampedMean ** 2, 0)) : 0;
+  const std = valid > 1 ? Math.sqrt(Math.max(clampedSquare - square(clampedMean), 0)) : 0;
   return { mean: sum / count, max, min, above: above / count, below: below / count, clampedMean, clampedSquare, std };
 }

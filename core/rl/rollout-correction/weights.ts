@@ -13,6 +13,9 @@
  * of weights after truncation, the fractions of weights before. Without a lower bound, "low" means below 1 / upper.
  */
 import { at } from '../../at.ts';
+import { exp } from '../../math/exp.ts';
+import { log } from '../../math/log.ts';
+import { square } from '../../math/square.ts';
 import { clampLogRatio, LOG_RATIO_LIMIT } from '../log-ratio.ts';
 import { rowSums } from '../row-sums.ts';
 import { scratch } from '../scratch.ts';
@@ -69,7 +72,7 @@ function boundedWeights(
   const means_S = new Float64Array(counts_S.length);
   let [above, below] = [0, 0];
   for (let s = 0; s < counts_S.length; s++) {
-    const ofRow = rowLogRatio_S === undefined ? 0 : Math.exp(clampLogRatio(at(rowLogRatio_S, s)));
+    const ofRow = rowLogRatio_S === undefined ? 0 : exp(clampLogRatio(at(rowLogRatio_S, s)));
     const end = at(rows.offsets_S1, s + 1);
     let [rawSum, sum] = [0, 0];
     for (let t = at(rows.offsets_S1, s); t < end; t++) {
@@ -135,16 +138,16 @@ function weightMetrics(
 
 function sequenceExtremes(rowLogRatio_S: Float64Array, low: number, upper: number) {
   return {
-    max: Math.exp(Math.min(largest(rowLogRatio_S), LOG_RATIO_LIMIT)),
-    min: Math.exp(smallest(rowLogRatio_S)),
-    above: shareAbove(rowLogRatio_S, Math.log(upper)),
-    below: shareBelow(rowLogRatio_S, Math.log(low)),
+    max: exp(Math.min(largest(rowLogRatio_S), LOG_RATIO_LIMIT)),
+    min: exp(smallest(rowLogRatio_S)),
+    above: shareAbove(rowLogRatio_S, log(upper)),
+    below: shareBelow(rowLogRatio_S, log(low)),
   };
 }
 
 /** 1 / mean((w / mean w)²), a share of the tokens. 0 when every weight is 0; verl divides by zero there. */
 function effectiveSampleSize(meanOfWeights: number, meanSquare: number): number {
-  return meanSquare === 0 ? 0 : (meanOfWeights + 1e-8) ** 2 / meanSquare;
+  return meanSquare === 0 ? 0 : square(meanOfWeights + 1e-8) / meanSquare;
 }
 
 function meanWeight(

@@ -1,4 +1,5 @@
 /** Filters that create or round numbers. */
+import { pow } from '../../../core/math/pow.ts';
 import { toFixedEven } from '../decimal.ts';
 import { refuse } from '../errors.ts';
 import { strip } from '../python-strings.ts';
@@ -86,8 +87,9 @@ function round(value: Value, precision: number, method: string): Value {
   const number = numberOf(value);
   if (number === undefined) return refuse(`type ${typeName(value)} doesn't define __round__ method`);
   if (method !== 'common') {
-    const scale = 10 ** precision;
-    return Math[method](Number(number) * scale) / scale;
+    const scale = pow(10, precision);
+    const scaled = Number(number) * scale;
+    return (method === 'ceil' ? Math.ceil(scaled) : Math.floor(scaled)) / scale;
   }
   if (typeof number === 'bigint') {
     if (precision >= 0) return number;
@@ -118,7 +120,7 @@ function fileSize(bytes: number, binary: boolean): string {
   const prefixes = binary
     ? ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB', 'ZiB', 'YiB']
     : ['kB', 'MB', 'GB', 'TB', 'PB', 'EB', 'ZB', 'YB'];
-  const step = prefixes.findIndex((_, i) => bytes < base ** (i + 2));
+  const step = prefixes.findIndex((_, i) => bytes < pow(base, i + 2));
   const index = step < 0 ? prefixes.length - 1 : step;
-  return `${((base * bytes) / base ** (index + 2)).toFixed(1)} ${prefixes[index]}`;
+  return `${((base * bytes) / pow(base, index + 2)).toFixed(1)} ${prefixes[index]}`;
 }

@@ -56,7 +56,10 @@ void transpose8(const float* from, int64_t ld, int rows, int depth, float* to) {
   }
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) {
-    if (i < depth) _mm256_storeu_ps(to + i * 16, _mm256_permute2f128_ps(r[i % 4], r[i % 4 + 4], i < 4 ? 0x20 : 0x31));
+    if (i >= depth) continue;
+    // clang wants a constant where the instruction has one, before it unrolls the loop.
+    const __m256 a = r[i % 4], b = r[i % 4 + 4];
+    _mm256_storeu_ps(to + i * 16, i < 4 ? _mm256_permute2f128_ps(a, b, 0x20) : _mm256_permute2f128_ps(a, b, 0x31));
   }
 }
 
