@@ -4,13 +4,15 @@ import type { ImportMeasure } from '../../api/recipes/import/measure.ts';
 import { counted } from '../../core/quantities.ts';
 import { reasonText } from '../../core/recipe/import/map-entries.ts';
 import type { ImportedKey, Outcome } from '../../core/recipe/import/outcome.ts';
+import { lossText, lossTitle } from '../../core/recipe/import/losses.ts';
 import { issueHint, issueLine, showValue } from '../../core/recipe/index.ts';
 import { renderTable } from '../printer/table.ts';
 
 export function importText(imported: ImportedRecipe): string {
-  const { keys, defaults, notes, problems } = imported;
+  const { keys, defaults, notes, problems, losses, source } = imported;
   const of = (...outcomes: readonly Outcome[]) => keys.filter(({ outcome }) => outcomes.includes(outcome));
   return [
+    losses.length === 0 ? '' : section(lossTitle(losses, source), losses.map(lossText)),
     section(
       'Mapped to the same key',
       of('same').map((key) => `${key.petrel}: ${showValue(key.written)}`),
@@ -41,7 +43,9 @@ export function importText(imported: ImportedRecipe): string {
     ),
     section(
       'Not read',
-      notes.map(({ line, text }) => (line === undefined ? text : `line ${line}: ${text}`)),
+      notes
+        .filter(({ decides }) => decides !== true)
+        .map(({ line, text }) => (line === undefined ? text : `line ${line}: ${text}`)),
     ),
     section(
       'Before the recipe can be run',

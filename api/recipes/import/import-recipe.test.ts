@@ -56,11 +56,12 @@ describe('a YAML', () => {
   it('takes files of its folder only', () => {
     write('outside.yaml', 'algorithm: {adv_estimator: rloo}');
     write('inside/group/one.yaml', '# @package _global_\nactor_rollout_ref: {rollout: {n: 3}}');
+    write('inside/group/two.yaml', '# @package _global_\nactor_rollout_ref: {rollout: {n: 5}}');
     const { tree, notes } = imported(
       'inside/main.yaml',
       'defaults: [../outside, /group: one, override /group: two, optional x: null]\nalgorithm: {adv_estimator: grpo}',
     );
-    expect(tree).toMatchObject({ algorithm: { adv_estimator: 'grpo' }, rollout: { n: 3 } });
+    expect(tree).toMatchObject({ algorithm: { adv_estimator: 'grpo' }, rollout: { n: 5 } });
     expect(notes.map(({ text }) => text).join()).toContain('../outside is not beside this file');
   });
 

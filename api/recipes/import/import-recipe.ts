@@ -28,7 +28,7 @@ const mostBytes = 4_000_000;
 export function importRecipe(path: string, inputs: SourceInputs, cwd: string): ImportedRecipe {
   const file = resolve(cwd, path);
   const shown = relative(cwd, file) || path;
-  const source = readSource(textOf(file, path), file, shown, inputs);
+  const source = readSource(textOf(file, path), file, shown, { cwd, ...inputs });
   const result = importEntries(source.entries, { ...source, env: inputs.env });
   const counts = countKeys(result.keys);
   if (counts.keys === counts.unknown)

@@ -1,9 +1,11 @@
 /** Reads a file to verl's keys: a shell script, a plain file of overrides, or a Hydra YAML. Nothing is executed. */
+import { dirname } from 'node:path';
 import { InvalidInputError } from '../../../core/errors.ts';
 import { Entries, type OverrideWord } from '../../../core/recipe/import/entries.ts';
 import { isOverride, overridesIn } from '../../../core/recipe/import/overrides-file.ts';
 import { type Launch, type ReadScript, readScript } from '../../../core/recipe/import/shell/evaluate.ts';
 import { type Hole, hasHole, withoutHoles } from '../../../core/recipe/import/shell/holes.ts';
+import { launchConfig } from './launch-config.ts';
 import { isYamlName, readYaml } from './read-yaml.ts';
 
 export type SourceFormat = 'script' | 'overrides' | 'yaml';
@@ -15,6 +17,8 @@ export interface SourceInputs {
   readonly words: readonly string[];
   /** Which call of a training, from 1; needed when a script has several. */
   readonly call?: number | undefined;
+  /** The folder where the script runs; absent: its own. */
+  readonly cwd?: string;
 }
 
 export interface ReadSource {
@@ -28,7 +32,7 @@ export interface ReadSource {
 export function readSource(text: string, file: string, shown: string, inputs: SourceInputs): ReadSource {
   if (text.includes('\0')) throw new InvalidInputError('expected a text, but the file is binary', { where: shown });
   const format = formatOf(text, file);
-  if (format === 'script') return readLaunch(text, shown, inputs);
+  if (format === 'script') return readLaunch(text, file, shown, inputs);
   const entries = format === 'yaml' ? readYaml(text, file, shown) : fromOverrides(overridesIn(text));
   for (const word of inputs.words) entries.override({ text: word });
   return { format, kind: kindOf(entries), entries };
@@ -62,19 +66,20 @@ function kindOf(entries: Entries): 'rl' | 'sft' {
   return begins('optim.') && !begins('actor_rollout_ref.') && !begins('algorithm.') ? 'sft' : 'rl';
 }
 
-function readLaunch(text: string, shown: string, inputs: SourceInputs): ReadSource {
+function readLaunch(text: string, file: string, shown: string, inputs: SourceInputs): ReadSource {
   const script = readAt(text, shown, inputs);
   const launch = chosen(script, shown, inputs.call);
-  const entries = new Entries();
-  for (const { text: word, line } of launch.words) {
+  const { entries, rest, finish } = launchConfig(launch, { script: file, cwd: inputs.cwd ?? dirname(file) });
+  for (const { text: word, line = 0 } of rest) {
     const place = line > 0 ? { line } : {};
     const known = withoutHoles(word);
     const hole = script.holesIn(word)[0];
     // A word of which not even the key is known.
     if (hole !== undefined && (known === '' || hasHole(word.split('=')[0] ?? '')))
-      entries.note(`words of the call are not known: ${hole.reason}`, hole.line);
+      entries.noteLoss(`words of the call are not known: ${hole.reason}`, hole.line);
     else entries.override({ text: word, ...place });
   }
+  finish();
   for (const note of script.notes) entries.note(note.text, note.line);
   const kind = /sft_trainer/.test(launch.module) ? 'sft' : 'rl';
   return { format: 'script', kind, entries, holesIn: script.holesIn };

@@ -1,8 +1,9 @@
 /** A Hydra YAML: nested keys, and the files beside it that its `defaults` list names. */
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { dirname, relative, resolve, sep } from 'node:path';
+import { dirname, isAbsolute, relative, resolve, sep } from 'node:path';
 import { InvalidInputError } from '../../../core/errors.ts';
 import { Entries } from '../../../core/recipe/import/entries.ts';
+import { holdsDefaults, isOwnConfig } from '../../../core/recipe/import/modules.ts';
 import { isTree, removeAt, type Tree } from '../../../core/recipe/index.ts';
 import { parseRecipeSource, type RecipeSource } from '../recipe-source.ts';
 
@@ -12,21 +13,41 @@ const mostFiles = 100;
 const mostCharacters = 1_000_000;
 const mostDepth = 10;
 
+/** What a composition begins with, and where it looks for files. */
+export interface CompositionInputs {
+  /** Keys that were set before. */
+  readonly entries?: Entries;
+  /** Folders that are searched besides the file's own. */
+  readonly folders?: readonly string[];
+  /** Where relative folders of `hydra.searchpath` may begin. */
+  readonly bases?: readonly string[];
+  /** Groups that the call chooses: `actor@actor_rollout_ref.actor` → option. */
+  readonly choices?: ReadonlyMap<string, string>;
+}
+
 /** Throws InvalidInputError for what is no YAML, or neither a mapping nor a list of overrides. */
-export function readYaml(text: string, file: string, shown: string): Entries {
-  return new Composition(file).read(text, shown);
+export function readYaml(text: string, file: string, shown: string, inputs: CompositionInputs = {}): Entries {
+  return new Composition(file, inputs).read(text, shown);
 }
 
 class Composition {
-  /** Files of groups are looked for here, and nowhere above. */
-  readonly #root: string;
+  /** Files of groups are looked for in these folders and below, and nowhere above. */
+  readonly #roots: string[];
   readonly #file: string;
-  readonly #entries = new Entries();
+  readonly #bases: readonly string[];
+  readonly #choices: Map<string, string>;
+  readonly #entries: Entries;
   #files = 0;
 
-  constructor(file: string) {
+  constructor(
+    file: string,
+    { entries = new Entries(), folders = [], bases = [], choices = new Map() }: CompositionInputs,
+  ) {
     this.#file = file;
-    this.#root = dirname(file);
+    this.#roots = [dirname(file), ...folders];
+    this.#bases = bases;
+    this.#choices = new Map(choices);
+    this.#entries = entries;
   }
 
   read(text: string, shown: string): Entries {
@@ -35,20 +56,29 @@ class Composition {
     if (Array.isArray(value)) {
       for (const [index, one] of value.entries())
         this.#entries.override({ text: String(one), line: source.position([String(index)], 'value')?.line ?? 1 });
-    } else if (isTree(value)) this.#compose(value, { file: this.#file, package: '', depth: 0, source });
+    } else if (isTree(value)) this.#primary(value, source);
     else throw new InvalidInputError('expected a mapping of keys, or a list of overrides', { where: shown });
     return this.#entries;
   }
 
+  /** `hydra.searchpath` and `override …` lines hold for the whole composition. */
+  #primary(tree: Tree, source: RecipeSource): void {
+    const { hydra } = tree;
+    const listed = isTree(hydra) && Array.isArray(hydra['searchpath']) ? hydra['searchpath'] : [];
+    for (const one of listed) this.#roots.push(...searched(String(one), this.#bases));
+    for (const { isOverride, key, option } of stepsOf(tree).flatMap(optionsOf))
+      if (isOverride && !this.#choices.has(key)) this.#choices.set(key, option);
+    this.#compose(tree, { file: this.#file, package: '', depth: 0, source });
+  }
+
   /** Composes a config: its own keys stand where `_self_` is, or before the others without `_self_`, as in Hydra. */
   #compose(tree: Tree, place: Place): void {
-    const list = tree['defaults'];
-    const defaults: readonly unknown[] = Array.isArray(list) ? list : [];
     const own = removeAt(removeAt(tree, ['defaults']), ['hydra']);
+    const defaults = stepsOf(tree);
     const steps = defaults.includes('_self_') ? defaults : ['_self_', ...defaults];
     for (const step of steps) {
       if (step === '_self_') this.#own(own, place);
-      else for (const one of optionsOf(step)) this.#include(one, place);
+      else for (const one of optionsOf(step)) if (!one.isOverride) this.#include(one, place);
     }
   }
 
@@ -61,27 +91,58 @@ class Composition {
     }
   }
 
-  #include({ group, option, package: wanted, isOverride }: Option, place: Place): void {
+  #include(given: Option, place: Place): void {
+    const option = this.#choices.get(given.key) ?? given.option;
+    const { group, package: wanted } = given;
+    if (option === 'null') return;
     const name = group === '' ? option : `${group}/${option}`;
-    const isAbsolute = group.startsWith('/');
-    const folder = isAbsolute ? this.#root : dirname(place.file);
-    const path = resolve(folder, `${name.replace(/^\//, '')}.yaml`);
-    const below = path.startsWith(this.#root + sep);
-    if (isOverride || !below || place.depth >= mostDepth || this.#files >= mostFiles || !isFile(path)) {
-      this.#entries.note(
-        `defaults: ${name} is not beside this file and is not read; keys that it sets keep their defaults`,
-      );
+    const path = place.depth >= mostDepth || this.#files >= mostFiles ? undefined : this.#find(name, group, place.file);
+    if (path === undefined) {
+      this.#notFound(name, group, given.isOptional, place);
       return;
     }
     this.#files += 1;
     const text = readFileSync(path, 'utf8');
-    const source = parseYaml(text, relative(this.#root, path));
+    const source = parseYaml(text, relative(this.#roots[0] ?? '', path));
     if (!isTree(source.value)) return;
     const own = /^#\s*@package\s+(\S+)/m.exec(text)?.[1] ?? wanted;
     const inner = packageOf(own, group, place.package);
-    this.#compose(source.value, { file: path, package: inner, depth: place.depth + 1 });
+    const compose = () => this.#compose(source.value as Tree, { file: path, package: inner, depth: place.depth + 1 });
+    if (group === '' && holdsDefaults(option)) this.#entries.whileDefaults(compose);
+    else compose();
+  }
+
+  /** Beside the file that names it, then in the folders that are searched. */
+  #find(name: string, group: string, from: string): string | undefined {
+    const folders = group.startsWith('/') ? this.#roots : [dirname(from), ...this.#roots];
+    return folders
+      .map((folder) => resolve(folder, `${name.replace(/^\//, '').replace(/\.ya?ml$/, '')}.yaml`))
+      .find((path) => path !== from && this.#roots.some((root) => path.startsWith(root + sep)) && isFile(path));
+  }
+
+  /** The values of verl's own files are verl's defaults; those of other files are lost. */
+  #notFound(name: string, group: string, isOptional: boolean, { depth }: Place): void {
+    if (isOptional || (group === '' && isOwnConfig(name))) return;
+    const text = `defaults: ${name} is not beside this file and is not read; keys that it sets keep their defaults`;
+    if (depth >= mostDepth || VERL_GROUPS.test(group)) this.#entries.note(text);
+    else this.#entries.noteLoss(text);
   }
 }
+
+/** Groups of verl's own configuration: `actor@actor_rollout_ref.actor: dp_actor`. */
+const VERL_GROUPS =
+  /^\/?(?:actor|critic|ref|rollout|data|reward|reward_model|reward_manager|model|model_engine|engine|optim|algorithm|distillation|profiler|npu_profile|legacy_reward_impl)(?:$|\/)/;
+
+/** The folders of an entry of `hydra.searchpath`: `file://verl/trainer/config`, `pkg://verl.trainer.config`. */
+function searched(entry: string, bases: readonly string[]): string[] {
+  const [, scheme, rest = ''] = /^(file|pkg):\/\/(.*)$/.exec(entry) ?? [];
+  if (scheme === undefined) return [];
+  const path = scheme === 'pkg' ? rest.replaceAll('.', '/') : rest;
+  const found = (isAbsolute(path) ? [path] : bases.map((base) => resolve(base, path))).find((one) => existsSync(one));
+  return found === undefined ? [] : [found];
+}
+
+const stepsOf = (tree: Tree): readonly unknown[] => (Array.isArray(tree['defaults']) ? tree['defaults'] : []);
 
 interface Place {
   readonly file: string;
@@ -98,22 +159,31 @@ interface Option {
   readonly option: string;
   /** The word after `@`. */
   readonly package?: string;
+  /** `group@package`, by which a later line or the call chooses another option. */
+  readonly key: string;
   readonly isOverride: boolean;
+  readonly isOptional: boolean;
 }
 
 /** `name`, `group: option`, `group@package: [option, …]`, `optional …`, `override …`. */
 function optionsOf(step: unknown): Option[] {
   if (typeof step === 'string') {
     const [option = '', wanted] = step.split('@');
-    return [{ group: '', option, isOverride: false, ...(wanted !== undefined && { package: wanted }) }];
+    return [optionOf('', option, wanted, '')];
   }
   if (!isTree(step)) return [];
   return Object.entries(step).flatMap(([key, value]) => {
-    const isOverride = /^override\s/.test(key);
+    const [, word = ''] = /^(optional|override)\s+/.exec(key) ?? [];
     const [group = '', wanted] = key.replace(/^(?:optional|override)\s+/, '').split('@');
     const options = [value].flat().filter((one): one is string => typeof one === 'string');
-    return options.map((option) => ({ group, option, isOverride, ...(wanted !== undefined && { package: wanted }) }));
+    return options.map((option) => optionOf(group, option, wanted, word));
   });
+}
+
+function optionOf(group: string, option: string, wanted: string | undefined, word: string): Option {
+  const key = `${group.replace(/^\//, '')}${wanted === undefined ? '' : `@${wanted}`}`;
+  const flags = { isOverride: word === 'override', isOptional: word === 'optional' };
+  return { group, option, key, ...flags, ...(wanted !== undefined && { package: wanted }) };
 }
 
 function packageOf(own: string | undefined, group: string, above: string): string {

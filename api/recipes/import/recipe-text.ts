@@ -5,15 +5,23 @@
 import { parse } from 'yaml';
 import { isTree, recipeKeys, type Tree } from '../../../core/recipe/index.ts';
 import { reasonText } from '../../../core/recipe/import/map-entries.ts';
-import type { ImportedKey, ImportResult } from '../../../core/recipe/import/outcome.ts';
+import type { ImportedKey, ImportResult, Loss } from '../../../core/recipe/import/outcome.ts';
+import { lossText, lossTitle } from '../../../core/recipe/import/losses.ts';
 
 /** `source`: the imported file, as it is named in the first line. */
 export function importedRecipeText(result: ImportResult, source: string): string {
   return `${[
+    ...lossLines(result.losses, source),
     comment(`Made by petrel recipe import from ${source}. What this recipe would do: petrel plan.`),
     ...keyLines(result),
     ...leftOut(result.keys),
   ].join('\n')}\n`;
+}
+
+/** What the recipe lacks stands above everything else. */
+function lossLines(losses: readonly Loss[], source: string): string[] {
+  if (losses.length === 0) return [];
+  return [comment(lossTitle(losses, source)), ...losses.map((loss) => comment(`  ${lossText(loss)}`))];
 }
 
 /** Sections are opened where they begin; recipeKeys has the keys of a section together. */

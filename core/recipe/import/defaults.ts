@@ -69,3 +69,6 @@ export function defaultsThatDiffer(kind: 'rl' | 'sft', isGiven: (path: string) =
       note,
     }));
 }
+
+/** Is the key one of those for which verl's default is another one? */
+export const hasOtherDefault = (petrel: string): boolean => RL.some((one) => one.petrel === petrel);

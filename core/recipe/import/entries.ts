@@ -12,12 +12,16 @@ export interface Entry {
   readonly value: unknown;
   /** Line in the file; absent for words of the command line. */
   readonly line?: number;
+  /** It comes from verl's own configuration, so the value is one of verl's defaults. */
+  readonly isDefault?: true;
 }
 
 /** Something that was not read, or is worth a look. */
 export interface Note {
   readonly line?: number;
   readonly text: string;
+  /** It can change what is learned, so a report names it first. */
+  readonly decides?: true;
 }
 
 /** An override as it is typed, with the line where it stands. */
@@ -33,13 +37,31 @@ const mostEntries = 5_000;
 export class Entries {
   readonly #byPath = new Map<string, Entry>();
   readonly notes: Note[] = [];
+  #areDefaults = false;
+
+  /** Everything that is set meanwhile is one of verl's defaults. */
+  whileDefaults(set: () => void): void {
+    const before = this.#areDefaults;
+    this.#areDefaults = true;
+    set();
+    this.#areDefaults = before;
+  }
 
   get all(): readonly Entry[] {
     return [...this.#byPath.values()];
   }
 
   note(text: string, line?: number): void {
-    if (this.notes.length < 1000) this.notes.push({ text, ...(line !== undefined && { line }) });
+    this.#add({ text, ...(line !== undefined && { line }) });
+  }
+
+  /** Notes something that can change what is learned. */
+  noteLoss(text: string, line?: number): void {
+    this.#add({ text, decides: true, ...(line !== undefined && { line }) });
+  }
+
+  #add(note: Note): void {
+    if (this.notes.length < 1000) this.notes.push(note);
   }
 
   /** Mappings become one entry for each of their values; empty ones stay. */
@@ -51,7 +73,8 @@ export class Entries {
     if (this.#byPath.size >= mostEntries)
       throw new InvalidInputError(`too many keys: more than ${mostEntries}`, { hint: 'is this a training’s file?' });
     this.#byPath.delete(path);
-    this.#byPath.set(path, { path, value, ...(line !== undefined && { line }) });
+    const place = line === undefined ? {} : { line };
+    this.#byPath.set(path, { path, value, ...place, ...(this.#areDefaults && { isDefault: true as const }) });
   }
 
   /** The key, and those below it. */
@@ -71,16 +94,16 @@ export class Entries {
     const name = (equals < 0 ? text : text.slice(0, equals)).trim();
     const key = name.replace(/^(?:~|\+{1,2})/, '');
     if (!/^[A-Za-z_][\w-]*(?:[./][\w-]+)*(?:@[\w.-]*)?$/.test(key))
-      return this.note(`${shown(text)} is not an override such as a.b=value`, line);
+      return this.noteLoss(`${shown(text)} is not an override such as a.b=value`, line);
     if (/[@/]/.test(key))
       return this.note(`${shown(text)} selects a file of verl’s configuration and is not read`, line);
     if (name.startsWith('~')) return this.remove(key);
-    if (equals < 0) return this.note(`${shown(text)} is not an override such as a.b=value`, line);
+    if (equals < 0) return this.noteLoss(`${shown(text)} is not an override such as a.b=value`, line);
     try {
       this.set(key, parseOverrideValue(text, equals + 1), line);
     } catch (error) {
       if (!(error instanceof InvalidInputError)) throw error;
-      this.note(`the value of ${shown(text)} is not understood`, line);
+      this.noteLoss(`the value of ${shown(text)} is not understood`, line);
     }
   }
 }

@@ -1,4 +1,5 @@
 /** Finds the row of the table for a path. */
+import { fillIn, patternOf } from './pattern.ts';
 import { RULES, type Rule } from './rules.ts';
 
 interface Compiled {
@@ -13,23 +14,7 @@ export function findRule(path: string): Rule | undefined {
   for (const { pattern, rule } of compiled) {
     const match = pattern.exec(path);
     if (match === null) continue;
-    const { to } = rule;
-    if (to === undefined) return rule;
-    const rest = match.groups?.['rest'] ?? '';
-    return { ...rule, to: to.replace('$1', match[1] ?? '').replace('**', () => rest) };
+    return rule.to === undefined ? rule : { ...rule, to: fillIn(rule.to, match) };
   }
   return undefined;
-}
-
-/** `*`: one name or a part of it; `**`: one or more names. */
-function patternOf(pattern: string): RegExp {
-  let hasRest = false;
-  const source = pattern.replace(/\*\*|\*|\./g, (token) => {
-    if (token === '.') return '\\.';
-    if (token === '*') return '[^.]*';
-    const group = hasRest ? '(?:[^.]+(?:\\.[^.]+)*)' : '(?<rest>[^.]+(?:\\.[^.]+)*)';
-    hasRest = true;
-    return group;
-  });
-  return new RegExp(`^${source}$`);
 }

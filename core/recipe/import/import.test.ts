@@ -25,8 +25,10 @@ describe('the table', () => {
   it('names keys that petrel has', () => {
     const known = (path: string) =>
       recipeKey(path) !== undefined || recipeSections.some((section) => section.path === path);
-    const targets = RULES.flatMap(({ to }) => (to === undefined ? [] : [to]));
-    const written = targets.flatMap((to) => ['actor', 'critic'].map((role) => to.replace('$1', role)));
+    const written = RULES.flatMap(({ verl, to }) => {
+      const choices = /\(([^()]*)\)/.exec(verl)?.[1]?.split('|') ?? [''];
+      return to === undefined ? [] : choices.map((choice) => to.replace('$1', choice));
+    });
     expect(written.map((to) => to.replace(/\.\*\*$/, '')).filter((to) => !known(to))).toEqual([]);
   });
 

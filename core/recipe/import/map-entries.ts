@@ -11,11 +11,15 @@ import type { RecipeIssue } from '../issues.ts';
 import { runIssues } from '../runnable.ts';
 import { findSecrets } from '../secrets.ts';
 import { CONVERSIONS, longestSequence, type ValueOf } from './conversions.ts';
-import { defaultsThatDiffer } from './defaults.ts';
+import { defaultsThatDiffer, hasOtherDefault } from './defaults.ts';
+import { showValue } from '../show-value.ts';
 import type { Entries, Entry } from './entries.ts';
 import { findRule } from './find-rule.ts';
 import { interpolate } from './interpolate.ts';
-import { plainPath } from './names.ts';
+import { lossesOf } from './losses.ts';
+import { datesOf, plainPath } from './names.ts';
+import { withSeveralTurns } from './several-turns.ts';
+import { withSections } from './sections.ts';
 import type { ImportedKey, ImportResult } from './outcome.ts';
 import { REASONS } from './reasons.ts';
 import type { Rule } from './rules.ts';
@@ -32,19 +36,26 @@ export interface ImportOptions {
 interface Known {
   readonly entry: Entry;
   readonly path: string;
+  /** When verl used the name; absent for today's names. */
+  readonly dates?: string;
   readonly value: unknown;
   /** Why the value is not known. */
   readonly unknown?: string;
 }
 
 export function importEntries(entries: Entries, options: ImportOptions): ImportResult {
-  const known = resolveAll(entries.all, options);
+  const known = resolveAll(withSections(entries.all), options);
   const values = new Map(known.filter((one) => one.unknown === undefined).map((one) => [one.path, one.value]));
   const valueOf: ValueOf = (path) => values.get(path);
   const referred = new Set(entries.all.flatMap(({ value }) => textsIn(value).flatMap(referencesIn)));
-  const mapped = known.map((one) => mapKey(one, valueOf, referred));
+  const ofMethod = known.flatMap((one): ImportedKey[] => {
+    const key = mapKey(one, valueOf, referred);
+    return one.entry.isDefault === true && !saysMore(key) ? [] : [key];
+  });
+  const mapped = withSeveralTurns(ofMethod, valueOf);
   const isGiven = (path: string) =>
-    known.some((one) => one.path === path) || mapped.some((key) => key.petrel === path && 'written' in key);
+    known.some((one) => one.path === path && one.entry.isDefault !== true) ||
+    mapped.some((key) => key.petrel === path && 'written' in key);
   const defaults = defaultsThatDiffer(options.kind, isGiven);
   const base: Tree = options.kind === 'sft' ? { kind: 'sft' } : {};
   const written = [
@@ -56,7 +67,15 @@ export function importEntries(entries: Entries, options: ImportOptions): ImportR
   const tree = written.reduce<Tree>((result, [path, value]) => setAt(result, path.split('.'), value), base);
   const roomy = withRoom(tree, valueOf, options.kind);
   const checked = check(roomy, mapped);
-  return { ...checked, defaults, notes: entries.notes };
+  return { ...checked, defaults, notes: entries.notes, losses: lossesOf(checked.keys, entries.notes) };
+}
+
+/** Does a default of verl's own configuration change a recipe? Those of today are petrel's, or in defaults.ts. */
+function saysMore({ petrel, outcome, ...key }: ImportedKey): boolean {
+  if (petrel === undefined || !('written' in key) || !['same', 'moved'].includes(outcome)) return false;
+  const known = recipeKey(petrel);
+  const isUnset = key.written === null || key.written === -1 || key.written === '';
+  return !isUnset && !hasOtherDefault(petrel) && showValue(known?.default) !== showValue(key.written);
 }
 
 /** verl has no limit in tokens unless one is set: a forward pass must take at least the longest sequence. */
@@ -71,19 +90,19 @@ function withRoom(tree: Tree, valueOf: ValueOf, kind: 'rl' | 'sft'): Tree {
 function resolveAll(all: readonly Entry[], { kind, env, holesIn = () => [] }: ImportOptions): Known[] {
   const raw = new Map(all.map((entry) => [entry.path, entry.value]));
   return all.map((entry) => {
-    const path = plainPath(entry.path, kind);
+    const { path, former } = plainPath(entry.path, kind);
+    const base = { entry, path, ...(former !== undefined && { dates: datesOf(former) }) };
     const hole = textsIn(entry.value).flatMap((text) => holesIn(text))[0];
     // A name may lose the parts that are not known.
     if (hole !== undefined && path !== 'trainer.experiment_name')
       return {
-        entry,
-        path,
+        ...base,
         value: undefined,
         unknown: `it is or contains ${hole.reason}${hole.line > 0 ? ` (line ${hole.line})` : ''}`,
       };
     const resolved = interpolate(entry.value, entry.path, { valueOf: (target) => raw.get(target), env });
-    if (resolved.type === 'unknown') return { entry, path, value: undefined, unknown: resolved.why };
-    return { entry, path, value: resolved.value };
+    if (resolved.type === 'unknown') return { ...base, value: undefined, unknown: resolved.why };
+    return { ...base, value: resolved.value };
   });
 }
 
@@ -95,7 +114,8 @@ function textsIn(value: unknown): string[] {
 /** `a.b` in `${a.b}`. */
 const referencesIn = (text: string): string[] => [...text.matchAll(/\$\{([\w.]+)\}/g)].map((match) => match[1] ?? '');
 
-function mapKey({ entry, path, value, unknown }: Known, valueOf: ValueOf, referred: ReadonlySet<string>): ImportedKey {
+function mapKey(known: Known, valueOf: ValueOf, referred: ReadonlySet<string>): ImportedKey {
+  const { entry, path, value, unknown, dates } = known;
   const rule = findRule(path);
   const base = { verl: entry.path, ...(entry.line !== undefined && { line: entry.line }) };
   if (unknown !== undefined) {
@@ -115,7 +135,12 @@ function mapKey({ entry, path, value, unknown }: Known, valueOf: ValueOf, referr
     };
   const shown = { ...base, value: typeof value === 'string' ? value.replace(/\0\d+\0/g, '…') : value };
   if (rule !== undefined) return { ...shown, ...byRule(rule, value, valueOf, path) };
-  if (isKeyOrInside(path)) return { ...shown, outcome: 'same', petrel: path, written: value };
+  if (isKeyOrInside(path)) {
+    const kept = { petrel: path, written: value };
+    return dates === undefined
+      ? { ...shown, outcome: 'same', ...kept }
+      : { ...shown, outcome: 'moved', ...kept, note: dates };
+  }
   if (value === null || isEmpty(value)) return { ...shown, outcome: 'met', note: 'an empty value' };
   if (referred.has(entry.path)) return { ...shown, outcome: 'met', note: 'other values refer to it' };
   return { ...shown, outcome: 'unknown', ...hintFor(path) };
@@ -221,6 +246,7 @@ function marked(
     const issue = refused.get(own);
     if (issue !== undefined) {
       const { written: _, ...rest } = key;
+      if (key.value === null) return { ...rest, outcome: 'met', note: 'an empty value' };
       return { ...rest, outcome: 'refused', note: issue.message };
     }
     const problem = problems.find(({ path }) => path === own && Object.hasOwn(BUILT_TODAY, path));

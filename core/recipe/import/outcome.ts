@@ -51,12 +51,24 @@ export interface DefaultKey {
   readonly note: string;
 }
 
+/** A setting of the input that changes what is learned, and that a run of the recipe does not have. */
+export interface Loss {
+  /** verl's key; absent for what is no key, such as a configuration that was not found. */
+  readonly verl?: string;
+  readonly value?: unknown;
+  readonly line?: number;
+  /** Why the recipe does not have it, and what to do. */
+  readonly why: string;
+}
+
 export interface ImportResult {
   /** The recipe. */
   readonly tree: Tree;
   readonly keys: readonly ImportedKey[];
   readonly defaults: readonly DefaultKey[];
   readonly notes: readonly Note[];
+  /** What changes what is learned and is not in the recipe. A report names it first. */
+  readonly losses: readonly Loss[];
   /** What keeps the recipe from being run as it is: required keys, features that are not built, contradictions. */
   readonly problems: readonly RecipeIssue[];
 }

@@ -17,6 +17,8 @@ export const REASONS = {
   moe: 'It is for mixtures of experts, which petrel does not have yet.',
   lora: 'It is a detail of low-rank adapters, which petrel does not have yet.',
   tools: 'It is for tools, agents and several turns, which petrel does not have yet.',
+  turns:
+    'Its rows are conversations, of which every answer is learned. petrel learns one response of each row: data.response_key.',
   rewardModel:
     'It configures the server of a reward model or its engine. petrel’s reward model scores in the process that trains; a generative one is asked over HTTP: reward.endpoint.',
   rewardManager:
