@@ -52,8 +52,10 @@ export default defineConfig({
     pool: 'forks',
     sequence: { sequencer: LongestFirst },
     maxWorkers: 2,
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    // Guards against a test that never ends, longer than a wait in it may last (tests/patience.ts). No test has its own.
+    testTimeout: 1_800_000,
+    hookTimeout: 1_800_000,
+    expect: { poll: { timeout: 600_000 } },
     projects: [
       {
         extends: true,
