@@ -4,7 +4,7 @@ import { dirname, join, posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { packageRoot } from '../infra/home.ts';
 import { codeOf, importsOf, sourcesIn, type SourceFile } from './architecture/sources.ts';
-import { cyclesOf, importGraph, unreached } from './architecture/graph.ts';
+import { cyclesOf, importGraph, loadedBy, unreached } from './architecture/graph.ts';
 
 const ROOT = packageRoot();
 
@@ -135,6 +135,17 @@ describe('the import graph', () => {
 
   it('has no cycle of files, types included', () => {
     expect(cyclesOf(graph)).toEqual([]);
+  });
+
+  it('keeps the engine off the thread that answers messages, so that heavy work blocks no event loop', () => {
+    const loaded = [...loadedBy('workers/main.ts', files)];
+    expect(loaded).toContain('workers/worker.ts');
+    const engine = loaded.filter((path) => /^native\/|^workers\/engine\//.test(path));
+    const harmless = ['addon-file', 'arithmetic', 'binding', 'package-root', 'ticks'].map(
+      (name) => `native/${name}.ts`,
+    );
+    expect(engine.sort()).toEqual([...harmless, 'workers/engine/client.ts', 'workers/engine/profile.ts']);
+    expect(loadedBy('workers/engine/thread.ts', files)).toContain('workers/engine/host.ts');
   });
 
   it('has no cycle of areas: top folders, and the folders of infra', () => {

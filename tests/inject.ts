@@ -24,6 +24,7 @@ import type { ProcessIdentity } from '../infra/stack/process.ts';
 import { lockFolder, readStackFile, stackFile, stackFolder } from '../infra/stack/state.ts';
 import type { ChildState } from '../infra/stack/state.ts';
 import { poll } from '../infra/poll.ts';
+import { patienceMs } from './patience.ts';
 
 /** A process that is stopped at a point, or was. */
 export interface Standing extends FiredFault {
@@ -36,9 +37,6 @@ export interface Standing extends FiredFault {
 /** The servers that keep state on disk, with the files of each under PETREL_HOME/stack. */
 const stateFiles = { nats: ['nats'], temporal: ['temporal.db', 'temporal.db-wal', 'temporal.db-shm'] } as const;
 export type StatefulServer = keyof typeof stateFiles;
-
-/** A killed process ends a moment later, because the kernel frees its memory first. */
-const deathMs = 10_000;
 
 export class Injector {
   readonly #home: string;
@@ -110,7 +108,10 @@ export class Injector {
     const fired = await this.fired(id, signal);
     const { identity } = fired;
     if (identity === undefined) return fired;
-    const stopped = await poll(() => !isAlive(identity) || isStopped(identity.pid), { everyMs: 1, timeoutMs: deathMs });
+    const stopped = await poll(() => !isAlive(identity) || isStopped(identity.pid), {
+      everyMs: 1,
+      timeoutMs: patienceMs,
+    });
     if (stopped !== true) throw new Error(`${fired.process} came to ${fired.point} and does not stand there`);
     return fired;
   }
@@ -141,7 +142,8 @@ export class Injector {
     if (missed.length > 0)
       throw new Error(`was gone before it could be killed: ${missed.map(({ name }) => name).join(', ')}`);
     for (const { name, identity } of victims) {
-      if (!(await waitForExit(identity, deathMs))) throw new Error(`${name} (${identity.pid}) lives on after SIGKILL`);
+      if (!(await waitForExit(identity, patienceMs)))
+        throw new Error(`${name} (${identity.pid}) lives on after SIGKILL`);
     }
   }
 
@@ -154,7 +156,7 @@ export class Injector {
 
   /** A living process by its name in `stack.json`. Waits for a server that is being restarted. */
   async victim(name: string): Promise<{ readonly name: string; readonly identity: ProcessIdentity }> {
-    const identity = await poll(() => this.process(name), { everyMs: 5, timeoutMs: deathMs });
+    const identity = await poll(() => this.process(name), { everyMs: 5, timeoutMs: patienceMs });
     if (identity === undefined) throw new Error(`there is no living process ${name} to be killed`);
     return { name, identity };
   }

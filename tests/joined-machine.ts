@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { poll } from '../infra/poll.ts';
+import { patienceMs } from './patience.ts';
 
 export interface JoinedMachine {
   readonly process: ChildProcess;
@@ -44,7 +45,7 @@ export function startMachine({ home, words, PATH = process.env['PATH'], env }: M
 async function killGroup({ pid, exitCode, signalCode }: ChildProcess): Promise<void> {
   if (pid === undefined || exitCode !== null || signalCode !== null) return;
   process.kill(-pid, 'SIGKILL');
-  await poll(() => !isThere(pid), { everyMs: 20, timeoutMs: 60_000 });
+  await poll(() => !isThere(pid), { everyMs: 20, timeoutMs: patienceMs });
 }
 
 function isThere(group: number): boolean {

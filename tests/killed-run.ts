@@ -4,6 +4,7 @@ import type { ArmedFault } from '../infra/faults/index.ts';
 import { essencesOf } from './essences.ts';
 import type { Injector } from './inject.ts';
 import type { LoopUnderTest, StartedRun } from './loop-under-test.ts';
+import { patienceMs } from './patience.ts';
 
 /** Starts a run, kills the process that first reaches the point, and waits until the run has completed. */
 export async function killedRun(
@@ -15,7 +16,7 @@ export async function killedRun(
   const id = `${at.point}-${loop.runs.size}`;
   injector.arm({ id, ...at, action: 'stand' });
   const run = await loop.start(keys);
-  const { identity } = await injector.stands(id, AbortSignal.timeout(60_000));
+  const { identity } = await injector.stands(id, AbortSignal.timeout(patienceMs));
   injector.disarm(id);
   if (identity === undefined) throw new Error(`the process at ${id} is gone`);
   await injector.kill([{ name: `the process at ${id}`, identity }]);

@@ -42,9 +42,7 @@ import { LoopInputs, tinySizes } from './loop-inputs.ts';
 import type { ModelSizes } from './random-model.ts';
 import { processOf } from './stack-under-test.ts';
 import { temporaryHome } from './servers.ts';
-
-/** Time limit of every wait, long enough for a loaded machine. */
-export const patienceMs = 60_000;
+import { patienceMs } from './patience.ts';
 
 /** One worker that does everything, as on a laptop. */
 export const onePool: readonly WorkerPool[] = [

@@ -12,6 +12,7 @@ import { freePorts, loopback } from '../infra/ports.ts';
 import { poll } from '../infra/poll.ts';
 import { startServer } from './servers.ts';
 import type { TestServer } from './servers.ts';
+import { patienceMs } from './patience.ts';
 
 /** Environment variables of the SDK for this server. */
 export interface S3Env extends Readonly<Record<string, string>> {
@@ -178,7 +179,7 @@ async function makeBucket({ client }: S3Connection): Promise<void> {
         () => false,
       );
     },
-    { everyMs: 100, timeoutMs: 60_000 },
+    { everyMs: 100, timeoutMs: patienceMs },
   );
   client.destroy();
   if (made !== true) throw new Error(`the bucket ${testBucket} could not be made`);

@@ -16,8 +16,9 @@ import { actionWorkflowId } from '../infra/temporal/schedules.ts';
 import { poll } from '../infra/poll.ts';
 import { runWords } from './cli.ts';
 import type { CommandResult } from './cli.ts';
-import { LoopUnderTest, patienceMs } from './loop-under-test.ts';
+import { LoopUnderTest } from './loop-under-test.ts';
 import type { StartedRun } from './loop-under-test.ts';
+import { patienceMs } from './patience.ts';
 
 /** A run that ends at once. */
 export const short: Tree = { trainer: { total_training_steps: 1 } };

@@ -21,8 +21,9 @@ import type { HasTemporal } from '../infra/temporal/connection.ts';
 import { temporalArgs, temporalRefusal } from '../infra/temporal/server.ts';
 import { serverEnvironment } from '../infra/environment.ts';
 import { poll } from '../infra/poll.ts';
+import { patienceMs } from './patience.ts';
 
-const readyMs = 60_000;
+/** A server that has not ended by then is killed. */
 const stopMs = 10_000;
 
 export interface TemporaryHome {
@@ -118,7 +119,7 @@ export async function startServer(
     restart: async () => void (current = await launch()),
     kill: async () => {
       signalProcess(current, 'SIGKILL');
-      await waitForExit(current, stopMs);
+      await waitForExit(current, patienceMs);
     },
     stop: () => terminate(current, stopMs),
   };
@@ -134,7 +135,10 @@ export async function startServer(
     const identity = child.pid === undefined ? undefined : identify(child.pid);
     if (!identity) throw new Error(`${name} did not start: ${command}`);
     child.unref();
-    const ready = await poll(async () => !isAlive(identity) || (await isReady()), { everyMs: 25, timeoutMs: readyMs });
+    const ready = await poll(async () => !isAlive(identity) || (await isReady()), {
+      everyMs: 25,
+      timeoutMs: patienceMs,
+    });
     if (ready && isAlive(identity)) return identity;
     await terminate(identity, 0);
     throw new Error(`${name} did not get ready; its log:\n${readFileSync(logPath, 'utf8')}`);

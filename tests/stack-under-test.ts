@@ -12,8 +12,9 @@ import type { ProcessIdentity } from '../infra/stack/process.ts';
 import { isStackReady } from '../infra/stack/read.ts';
 import { poll } from '../infra/poll.ts';
 import { temporaryHome } from './servers.ts';
+import { patienceMs, patient } from './patience.ts';
 
-export const bounded = { everyMs: 25, timeoutMs: 30_000 };
+export const bounded = patient;
 
 /** Replaces the control and worker processes: reports that it is ready, and exits on SIGTERM. */
 const childProgram = `
@@ -92,5 +93,5 @@ export const without = (stack: StackInfo, name: string): StackInfo => ({
 /** Sends SIGKILL, and checks that the process was alive and is gone. */
 export async function kill(process: ProcessIdentity): Promise<void> {
   ok(signalProcess(process, 'SIGKILL'), `process ${process.pid} was gone already`);
-  ok(await waitForExit(process, 5_000), `process ${process.pid} lives on after SIGKILL`);
+  ok(await waitForExit(process, patienceMs), `process ${process.pid} lives on after SIGKILL`);
 }

@@ -20,6 +20,7 @@ import { faultsVariable } from '../infra/faults/index.ts';
 import { Injector } from './inject.ts';
 import { LoopUnderTest } from './loop-under-test.ts';
 import type { StartedRun } from './loop-under-test.ts';
+import { patienceMs } from './patience.ts';
 
 const pools: readonly WorkerPool[] = [
   { name: 'train', count: 2, roles: ['trainer'], threads: 1 },
@@ -63,7 +64,7 @@ async function measured(standby: number): Promise<Readonly<Record<string, unknow
   const leader = await leaderOf(run);
   const id = `takeover-${standby}`;
   injector.arm({ id, point: 'write.step', process: leader, action: 'stand' });
-  const { identity, facts } = await injector.stands(id, AbortSignal.timeout(600_000));
+  const { identity, facts } = await injector.stands(id, AbortSignal.timeout(patienceMs));
   injector.disarm(id);
   if (identity === undefined) throw new Error(`${leader} is gone`);
   const killedAt = Date.now();

@@ -10,6 +10,7 @@ import type { WantedSchedule } from '../infra/temporal/schedules.ts';
 import { poll } from '../infra/poll.ts';
 import { startTemporal, temporaryHome } from './servers.ts';
 import type { TestServer } from './servers.ts';
+import { patienceMs } from './patience.ts';
 
 const { home, remove } = temporaryHome();
 let server: TestServer & HasTemporal;
@@ -89,7 +90,7 @@ describe('a Temporal Schedule', () => {
     const expected = ['2026-11-20T11:00:00Z', '2026-11-20T12:00:00Z'].map((time) =>
       actionWorkflowId('action-again', new Date(time)),
     );
-    await poll(async () => (await started('again')).length >= 2, { everyMs: 50, timeoutMs: 30_000 });
+    await poll(async () => (await started('again')).length >= 2, { everyMs: 50, timeoutMs: patienceMs });
     expect(await started('again')).toEqual(expected);
   });
 

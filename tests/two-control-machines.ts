@@ -15,6 +15,7 @@ import type { StartedRun } from './loop-under-test.ts';
 import { startNatsCluster } from './nats-cluster.ts';
 import type { NatsCluster } from './nats-cluster.ts';
 import { startTemporal, temporaryHome } from './servers.ts';
+import { patienceMs } from './patience.ts';
 
 const key = 'c0ffee00'.repeat(8);
 /** Long enough for a command in its middle. */
@@ -100,7 +101,7 @@ export async function vanish(home: string): Promise<void> {
   for (let empty = 0; empty < 2; ) {
     const left = processesWith('PETREL_HOME', home);
     for (const one of left) signalProcess(one, 'SIGKILL');
-    await Promise.all(left.map((one) => waitForExit(one, 5_000)));
+    await Promise.all(left.map((one) => waitForExit(one, patienceMs)));
     empty = left.length === 0 ? empty + 1 : 0;
   }
 }

@@ -34,9 +34,9 @@ describe('an unmet need of a worker', () => {
     const fitness = new Fitness(changed, timing);
     const { need, check, fix } = fixable();
     await fitness.firstLack([need]);
-    await vi.waitFor(() => expect(check.mock.calls.length).toBeGreaterThan(3));
+    await expect.poll(() => check.mock.calls.length).toBeGreaterThan(3);
     fix();
-    await vi.waitFor(() => expect(fitness.lacks).toEqual([]));
+    await expect.poll(() => fitness.lacks).toEqual([]);
     expect(changed).toHaveBeenCalledTimes(2);
     expect(await fitness.firstLack([need])).toBeUndefined();
   });

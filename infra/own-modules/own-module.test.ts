@@ -125,9 +125,7 @@ describe('a policy loss of the user’s own', () => {
     const written = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
     const module = await open('loss', lossOf(`console.log('a line of mine'); ${good}`));
     await module.loss(call);
-    await vi.waitFor(() =>
-      expect(written.mock.calls.map(([text]) => String(text)).join('')).toContain('a line of mine'),
-    );
+    await expect.poll(() => written.mock.calls.map(([text]) => String(text)).join('')).toContain('a line of mine');
     written.mockRestore();
   });
 

@@ -484,7 +484,7 @@ async function expectClosedOnce(log: RunLog, term: number, begin: number, isNewe
 }
 
 describe('any writers in any order', () => {
-  it('the log stays one chain, and nothing committed before a seal is lost', { timeout: 300_000 }, async () => {
+  it('the log stays one chain, and nothing committed before a seal is lost', async () => {
     const opening = fc.record({
       owner: fc.constantFrom('b', 'c'),
       skipDraws: fc.boolean(),

@@ -40,11 +40,8 @@ describe('a scorer that hangs and has started', () => {
   ])('%s, ends with all of them soon after its limit', async (_, way) => {
     const scorers = host();
     await scorers.ready();
-    const began = performance.now();
     const [outcome] = await scorers.score([order(way)]);
-    // One second on an idle machine. A busy one takes longer to end hundreds of processes, but must not wait for their
-    // sleep to end.
-    expect(performance.now() - began).toBeLessThan(limits.timeoutMs + 15_000);
+    // They sleep for longer than any test may last.
     expect(outcome).toMatchObject({ ok: false });
     expect(left()).toBe(0);
     expect(await scorers.score([order('fine')])).toMatchObject([{ ok: true }]);

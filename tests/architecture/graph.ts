@@ -16,6 +16,21 @@ export function importGraph(files: readonly SourceFile[]): Graph {
   return new Map(files.map((file) => [file.path, new Set(targetsOf(file))]));
 }
 
+/** The files that an entry point loads into its thread: imports of types load nothing. */
+export function loadedBy(entry: string, files: readonly SourceFile[]): ReadonlySet<string> {
+  const byPath = new Map(files.map((file) => [file.path, file]));
+  const loaded = new Set<string>();
+  const load = (path: string): void => {
+    const file = byPath.get(path);
+    if (file === undefined || loaded.has(path)) return;
+    loaded.add(path);
+    for (const { specifier, typeOnly } of importsOf(file))
+      if (!typeOnly && specifier.startsWith('.')) load(posix.normalize(posix.join(dirname(path), specifier)));
+  };
+  load(entry);
+  return loaded;
+}
+
 /** The cycles, each as its sorted members: strongly connected components of more than one node (Tarjan 1972). */
 export function cyclesOf(graph: Graph): string[][] {
   const index = new Map<string, number>();

@@ -11,8 +11,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PetrelUser } from './petrel.ts';
-
-const patienceMs = Number(process.env['PETREL_PATIENCE_MS'] || 60_000);
+import { patienceMs } from '../patience.ts';
 
 type State = 'queued' | 'running' | 'paused' | 'stopped' | 'cancelled' | 'completed' | 'failed';
 type Command = 'pause' | 'stop' | 'resume' | 'cancel';
@@ -263,7 +262,7 @@ describe.each(faults)('when $name', ({ name, give: giveDuring }) => {
     for (const [row, run] of runs) before.set(row, run.updates);
     // Each test below asserts its own row, so a timeout here is not an error.
     await until(() => rows.every(isThereYet), `the runs of "${name}"`).catch((error: unknown) => (failure = error));
-  }, 600_000);
+  });
 
   it.each(rows)('a $from run that is told to $command becomes $to', (row) => {
     const run = runs.get(row);

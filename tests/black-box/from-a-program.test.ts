@@ -14,7 +14,7 @@ it('a program starts a run, follows it, verifies its ledger and exports the poli
     env: user.env(),
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const ran = await finish(program, 'train.mjs', 120_000);
+  const ran = await finish(program, 'train.mjs');
   expect(ran.code, ran.err).toBe(0);
   expect(ran.out).toMatch(/is completed\nreward [\d.]+ -> [\d.]+\nthe policy after iteration 2/);
   expect(existsSync(join(out, 'model.safetensors'))).toBe(true);

@@ -1,23 +1,20 @@
-/** Hostile model and dataset files: each is refused within seconds, with a clear error. */
+/** Hostile model and dataset files: each is refused with a clear error. To process them would never end. */
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { PetrelUser, type Ran } from './petrel.ts';
-
-/** Much longer than a refusal takes, and much shorter than petrel would need to process the hostile file. */
-const limitMs = 60_000;
 
 describe('a run on hostile files is refused', () => {
   let user: PetrelUser;
   beforeEach(() => {
     user = new PetrelUser();
   });
-  afterEach(() => user.remove(), 120_000);
+  afterEach(() => user.remove());
 
   /** What `petrel run` printed, or the fact that it had not ended. */
   const refused = async (): Promise<Partial<Ran> & { readonly hung?: string }> =>
-    user.petrelWith({ limitMs }, 'run', 'recipe.yaml', '--json').catch((error: Error) => ({ hung: error.message }));
+    user.petrel('run', 'recipe.yaml', '--json').catch((error: Error) => ({ hung: error.message }));
 
-  it('when config.json has more layers than any model, by the name of the field', { timeout: 200_000 }, async () => {
+  it('when config.json has more layers than any model, by the name of the field', async () => {
     user.recipe();
     const config = JSON.parse(readFileSync(`${user.folder}/base/config.json`, 'utf8')) as object;
     user.write('base/config.json', { ...config, num_hidden_layers: 2147483648 });
@@ -25,7 +22,7 @@ describe('a run on hostile files is refused', () => {
     expect(ran).toMatchObject({ code: 2, out: expect.stringContaining('num_hidden_layers must be') });
   });
 
-  it('when the chat template loops for years, by its line', { timeout: 200_000 }, async () => {
+  it('when the chat template loops for years, by its line', async () => {
     user.recipe('recipe.yaml', { data: { prompt_key: 'chat' }, trainer: { total_training_steps: 1 } }, 8);
     const rows = user
       .read('train.jsonl')
@@ -45,7 +42,7 @@ describe('a run on hostile files is refused', () => {
     expect(ran).toMatchObject({ code: 2, out: expect.stringMatching(/chat template, line 1: .*steps/) });
   });
 
-  it('and one with long numbers in its rows is not slow', { timeout: 200_000 }, async () => {
+  it('and one with long numbers in its rows is not slow', async () => {
     user.recipe();
     const rows = user.read('train.jsonl').trim().split('\n');
     // Such a number is not JSON, so it is refused. A pattern that tries a run of zeros from each of its positions would

@@ -21,14 +21,14 @@ async function expectReady(folder: string, ...words: readonly string[]): Promise
   expect(planned.code, planned.out).toBe(0);
 }
 
-it('from nothing: a recipe, rows and a scorer that scores its test row', { timeout: 60_000 }, async () => {
+it('from nothing: a recipe, rows and a scorer that scores its test row', async () => {
   expect(await init('new')).toEqual(['new/recipe.yaml', 'new/train.jsonl', 'new/scorer.py']);
   await expectReady('new');
   const said = execFileSync('python3', [join(user.folder, 'new/scorer.py')], { encoding: 'utf8' });
   expect(said).toContain("'score': 1.0");
 });
 
-it('from rows, a model and a scorer', { timeout: 60_000 }, async () => {
+it('from rows, a model and a scorer', async () => {
   user.write('rows.jsonl', additions(24));
   user.write('mine.py', 'def compute_score(**_):\n    return 1.0\n');
   expect(await init('given', '--data', 'rows.jsonl', '--model', base, '--reward', 'mine.py')).toEqual([
@@ -42,7 +42,7 @@ it('from rows, a model and a scorer', { timeout: 60_000 }, async () => {
   await expectReady('named');
 });
 
-it("from GSM8K's rows, and from Parquet", { timeout: 60_000 }, async () => {
+it("from GSM8K's rows, and from Parquet", async () => {
   copyFileSync(join(root, 'examples/06-gsm8k/train.jsonl'), join(user.folder, 'questions.jsonl'));
   await init('asked', '--data', 'questions.jsonl');
   expect(user.read('asked/recipe.yaml')).toMatch(/format: gsm8k[\s\S]*chat_template: none[\s\S]*scorer: null/);

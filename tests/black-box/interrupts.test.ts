@@ -9,7 +9,7 @@ afterAll(() => user.remove());
 /** Starts a command, sends Ctrl-C when it has printed something, and returns how it ended. */
 async function interrupted(...words: readonly string[]) {
   const child = user.start(words, { stdio: ['ignore', 'pipe', 'pipe'] });
-  const ran = finish(child, words.join(' '), 120_000);
+  const ran = finish(child, words.join(' '));
   const { stdout, stderr } = child;
   if (stdout === null || stderr === null) throw new Error('the command has no streams');
   await Promise.race([
@@ -31,7 +31,7 @@ function untilText(stream: NodeJS.ReadableStream, wanted: RegExp): Promise<void>
   });
 }
 
-it('Ctrl-C leaves the run going and ends run, status, metrics and logs with 130', { timeout: 300_000 }, async () => {
+it('Ctrl-C leaves the run going and ends run, status, metrics and logs with 130', async () => {
   user.recipe('recipe.yaml', { trainer: { total_training_steps: 100_000, save_freq: 100 } });
   const run = await interrupted('run', 'recipe.yaml', '--name', 'long');
   expect([run.code, run.err]).toEqual([

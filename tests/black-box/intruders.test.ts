@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { finish, PetrelUser, root } from './petrel.ts';
 import type { Ran } from './petrel.ts';
 import { portsOf } from './ports.ts';
+import { patienceMs } from '../patience.ts';
 
 interface Server {
   readonly address: string;
@@ -64,7 +65,7 @@ describe.skipIf(!isRoot)('another user of the machine', () => {
       env: { PATH: process.env['PATH'] },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
-    const ran: Ran = await finish(child, 'the intruder', 120_000);
+    const ran: Ran = await finish(child, 'the intruder');
     expect(ran.code, ran.err).toBe(0);
     return ran.json<T>();
   }
@@ -117,7 +118,6 @@ describe.skipIf(!isRoot)('another user of the machine', () => {
     const running = finish(
       owner.start(['run', 'recipe.yaml', '--name', 'mine', '--wait', '--json'], { stdio: ['ignore', 'pipe', 'pipe'] }),
       'petrel run',
-      240_000,
     );
     const { signalled } = await asIntruder<{ signalled: string }>(
       `let found;
@@ -148,7 +148,7 @@ async function crossOriginStart(port: number): Promise<{ port: number; status: n
   const body = JSON.stringify({ workflowType: { name: 'trainRun' }, taskQueue: { name: 'petrel' } });
   try {
     const headers = { 'content-type': 'text/plain', origin: 'http://a-web-page.example' };
-    const { status } = await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(5_000) });
+    const { status } = await fetch(url, { method: 'POST', headers, body, signal: AbortSignal.timeout(patienceMs) });
     return { port, status };
   } catch (error) {
     return { port, status: String(error) }; // this port does not speak HTTP

@@ -9,9 +9,6 @@ import { until } from './second-worker.ts';
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), '../kept-stores');
 
-/** A running run ends within this time, also on a loaded machine. */
-const patienceMs = 100_000;
-
 export class KeptStore {
   readonly #user: PetrelUser;
   /** Folder of the store. */
@@ -73,7 +70,7 @@ export class KeptStore {
         throw new Error(`${name} is not ${state}: ${JSON.stringify(status, null, 2)}`);
       return status['state'] === state || undefined;
     };
-    await until(`${name} to be ${state}`, reached, patienceMs);
+    await until(`${name} to be ${state}`, reached);
   }
 
   /** Reads every object of the run, and fails with the faults of the run. */

@@ -9,7 +9,6 @@ import { PetrelUser } from './petrel.ts';
 
 const user = new PetrelUser();
 afterAll(() => user.remove());
-const testMs = 240_000;
 
 interface Row {
   readonly step: number;
@@ -17,7 +16,7 @@ interface Row {
   readonly data: Readonly<Record<string, number>>;
 }
 
-it('has every committed iteration once, after kills, with its validations', { timeout: testMs }, async () => {
+it('has every committed iteration once, after kills, with its validations', async () => {
   user.recipe('recipe.yaml', {
     data: { val_files: './train.jsonl', val_max_samples: 4 },
     trainer: { logger: 'file', total_training_steps: 12, save_freq: 3, test_freq: 6 },
@@ -28,7 +27,7 @@ it('has every committed iteration once, after kills, with its validations', { ti
   const file = join(user.folder, 'petrel', `${runId}.jsonl`);
   expect(run.err).toContain(`metrics are written to ${file}`);
 
-  await expect.poll(() => steps(file).length, { timeout: 60_000 }).toBeGreaterThan(2);
+  await expect.poll(() => steps(file).length).toBeGreaterThan(2);
   for (const pid of processes()) process.kill(pid, 'SIGKILL');
   appendFileSync(file, '{"step": 99, "ter'); // the leftover of a write that was interrupted
   await user.petrel('up');
@@ -40,7 +39,7 @@ it('has every committed iteration once, after kills, with its validations', { ti
   await expectSame(rows, runId);
 });
 
-it('follows a run that goes back, and one that is resumed', { timeout: testMs }, async () => {
+it('follows a run that goes back, and one that is resumed', async () => {
   user.recipe('recipe.yaml', {
     trainer: { logger: ['console', 'file'], project_name: 'sums', total_training_steps: 4 },
   });
@@ -72,7 +71,7 @@ it('follows a run that goes back, and one that is resumed', { timeout: testMs },
   await expectSame(rows, runId);
 });
 
-it('takes a bare name, as verl does, and refuses one that is not built', { timeout: testMs }, async () => {
+it('takes a bare name, as verl does, and refuses one that is not built', async () => {
   user.recipe();
   expect((await user.petrel('plan', 'recipe.yaml', 'trainer.logger=console', '--json')).code).toBe(0);
   const refused = await user.petrel('plan', 'recipe.yaml', 'trainer.logger=wandb');
@@ -91,10 +90,8 @@ const steps = (file: string): number[] => rowsIn(file).map(({ step }) => step);
 /** The rows when the run has completed and the control process no longer writes its file. */
 async function complete(runId: string, file: string): Promise<Row[]> {
   const state = async () => (await user.petrel('status', runId, '--json')).json<{ state: string }>().state;
-  await expect.poll(state, { timeout: 90_000 }).toBe('completed');
-  await expect
-    .poll(() => existsSync(join(user.home, 'metrics-files', `${runId}.json`)), { timeout: 30_000 })
-    .toBe(false);
+  await expect.poll(state).toBe('completed');
+  await expect.poll(() => existsSync(join(user.home, 'metrics-files', `${runId}.json`))).toBe(false);
   return rowsIn(file);
 }
 

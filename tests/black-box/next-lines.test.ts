@@ -9,7 +9,7 @@ afterAll(() => user.remove());
 
 /** Pastes a line into a shell, as the user would do. */
 async function paste(line: string): Promise<string> {
-  const ran = await promisify(execFile)('bash', ['-c', line], { cwd: user.folder, env: user.env(), timeout: 120_000 });
+  const ran = await promisify(execFile)('bash', ['-c', line], { cwd: user.folder, env: user.env() });
   return ran.stdout + ran.stderr;
 }
 
@@ -25,7 +25,7 @@ it('but the reference of recipe keys names petrel as the docs do', async () => {
   expect(out).not.toContain(petrelBin);
 });
 
-it('of init, plan, a run, status and fork', { timeout: 300_000 }, async () => {
+it('of init, plan, a run, status and fork', async () => {
   const made = await user.petrel('init', 'first');
   const [plan = ''] = nextLines(made.err);
   expect(plan).toBe(`node ${petrelBin} plan first`);

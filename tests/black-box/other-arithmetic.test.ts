@@ -20,7 +20,7 @@ describe('a store whose deterministic runs have an arithmetic that no build has'
     readdirSync(join(store.run(name), 'results')).filter((result) => result.startsWith(stage));
 
   async function resume(name: string, ...more: readonly string[]): Promise<string> {
-    const resumed = await user.petrelWith({ limitMs: 90_000 }, 'resume', name, '--wait', ...more);
+    const resumed = await user.petrel('resume', name, '--wait', ...more);
     expect(resumed.code, resumed.err).toBe(0);
     expect(await store.status(name)).toMatchObject({ state: 'completed' });
     return resumed.err;
@@ -83,7 +83,7 @@ describe('the same store on another stack', () => {
 
   it('a run is taken over and continues with this machine’s arithmetic', async () => {
     const store = new KeptStore(user, '5ad3543-other-arithmetic', 'another-stack');
-    const resumed = await user.petrelWith({ limitMs: 90_000 }, 'resume', 'grpo-killed', '--accept', '--wait');
+    const resumed = await user.petrel('resume', 'grpo-killed', '--accept', '--wait');
     expect(resumed.err).toContain('a new term: taken over from kept-a');
     expect(resumed.err).toContain('applies the batches of iterations 3 to 4 again');
     expect(resumed.code, resumed.err).toBe(0);

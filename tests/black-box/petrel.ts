@@ -18,6 +18,7 @@ import {
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { patienceMs } from '../patience.ts';
 
 const ownRoot = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
 
@@ -36,8 +37,6 @@ export interface Ran {
 export interface RunOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  /** Milliseconds after which the command is killed and the call rejects; default 120,000. */
-  readonly limitMs?: number;
 }
 
 export class PetrelUser {
@@ -67,12 +66,9 @@ export class PetrelUser {
     return this.petrelWith({}, ...words);
   }
 
-  async petrelWith(
-    { env = {}, cwd = this.folder, limitMs = 120_000 }: RunOptions,
-    ...words: readonly string[]
-  ): Promise<Ran> {
+  async petrelWith({ env = {}, cwd = this.folder }: RunOptions, ...words: readonly string[]): Promise<Ran> {
     const child = this.start(words, { env: this.env(env), cwd, stdio: ['ignore', 'pipe', 'pipe'] });
-    return finish(child, `petrel ${words.join(' ')}`, limitMs);
+    return finish(child, `petrel ${words.join(' ')}`);
   }
 
   /**
@@ -124,16 +120,16 @@ export class PetrelUser {
   }
 }
 
-/** Resolves with the exit code of a process and what it printed. Kills it and rejects after `limitMs`. */
-export function finish(child: ChildProcess, what: string, limitMs: number): Promise<Ran> {
+/** Resolves with the exit code of a process and what it printed. Kills one that never ends, and rejects. */
+export function finish(child: ChildProcess, what: string): Promise<Ran> {
   const texts = { out: '', err: '' };
   child.stdout?.setEncoding('utf8').on('data', (text: string) => void (texts.out += text));
   child.stderr?.setEncoding('utf8').on('data', (text: string) => void (texts.err += text));
   return new Promise((resolveRan, reject) => {
     const limit = setTimeout(() => {
       child.kill('SIGKILL');
-      reject(new Error(`${what} had not ended after ${limitMs} ms\n${texts.out}\n${texts.err}`));
-    }, limitMs);
+      reject(new Error(`${what} had not ended after ${patienceMs} ms\n${texts.out}\n${texts.err}`));
+    }, patienceMs);
     child.on('error', reject);
     child.on('close', (code, signal) => {
       clearTimeout(limit);

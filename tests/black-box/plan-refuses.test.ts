@@ -178,28 +178,24 @@ const cases: readonly Case[] = [
 ];
 
 describe('plan refuses, as run does,', () => {
-  it.each(cases)(
-    '$what',
-    { timeout: 120_000 },
-    async ({ recipe = {}, files = {}, env, code = 'InvalidInput', says }) => {
-      rmSync(user.folder, { recursive: true });
-      mkdirSync(user.folder);
-      user.recipe('recipe.yaml', recipe);
-      for (const [name, text] of Object.entries(files)) user.write(name, text);
-      cpSync(join(root, 'models/dataset/fixtures/verl-snappy.parquet'), join(user.folder, 'rows.parquet'));
-      cpSync(join(root, 'tests/golden/models/mixtral'), join(user.folder, 'mixtral'), { recursive: true });
-      cpSync(join(user.folder, 'base/tokenizer.json'), join(user.folder, 'mixtral/tokenizer.json'));
-      const options = env === undefined ? {} : { env: env() };
-      const planned = await user.petrelWith(options, 'plan', 'recipe.yaml', '--json');
-      const refused = planned.code === 8 ? planned.json<Plan>().checks.filter(({ status }) => status === 'failed') : [];
-      const ran = await user.petrelWith(options, 'run', 'recipe.yaml', '--detach', '--json');
-      const { error } = ran.json<{ error: { code: string; message: string } }>();
-      expect({ code: error.code, says: error.message }).toEqual({ code, says: expect.stringMatching(says) });
-      expect(refused.map((check) => ({ code: check.code, message: check.detail }))).toEqual([
-        { code: error.code, message: error.message },
-      ]);
-    },
-  );
+  it.each(cases)('$what', async ({ recipe = {}, files = {}, env, code = 'InvalidInput', says }) => {
+    rmSync(user.folder, { recursive: true });
+    mkdirSync(user.folder);
+    user.recipe('recipe.yaml', recipe);
+    for (const [name, text] of Object.entries(files)) user.write(name, text);
+    cpSync(join(root, 'models/dataset/fixtures/verl-snappy.parquet'), join(user.folder, 'rows.parquet'));
+    cpSync(join(root, 'tests/golden/models/mixtral'), join(user.folder, 'mixtral'), { recursive: true });
+    cpSync(join(user.folder, 'base/tokenizer.json'), join(user.folder, 'mixtral/tokenizer.json'));
+    const options = env === undefined ? {} : { env: env() };
+    const planned = await user.petrelWith(options, 'plan', 'recipe.yaml', '--json');
+    const refused = planned.code === 8 ? planned.json<Plan>().checks.filter(({ status }) => status === 'failed') : [];
+    const ran = await user.petrelWith(options, 'run', 'recipe.yaml', '--detach', '--json');
+    const { error } = ran.json<{ error: { code: string; message: string } }>();
+    expect({ code: error.code, says: error.message }).toEqual({ code, says: expect.stringMatching(says) });
+    expect(refused.map((check) => ({ code: check.code, message: check.detail }))).toEqual([
+      { code: error.code, message: error.message },
+    ]);
+  });
 
   it('and leaves no store, no stack and no object', async () => {
     user.recipe();

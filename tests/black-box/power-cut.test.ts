@@ -47,7 +47,7 @@ describe(`a power cut at any call of a run (seed ${seed})`, () => {
     await recordRun(user, recorder);
     recording = recorder.read();
     cuts = cutsOf(new Disk(disk, recording), recording, seed);
-  }, 300_000);
+  });
   afterAll(async () => {
     verifier.end();
     await user.remove();
@@ -62,7 +62,7 @@ describe(`a power cut at any call of a run (seed ${seed})`, () => {
       if (wrong !== undefined) broken.set(wrong, [...(broken.get(wrong) ?? []), titleOf(cut)]);
     }
     expect(worst(broken), `cuts after which something is wrong, of ${cuts.length}`).toEqual([]);
-  }, 900_000);
+  });
 
   it(`lets the run continue to the same weights (${resumes} of the cuts)`, async () => {
     const undisturbed = statesOf(join(disk, 'store'));
@@ -73,7 +73,7 @@ describe(`a power cut at any call of a run (seed ${seed})`, () => {
       expect(states, titleOf(cut)).toEqual(undisturbed.slice(0, states.length));
       expect([3, 5], titleOf(cut)).toContain(states.length); // the recipe before or after the change
     }
-  }, 600_000);
+  });
 
   /** The folder in which the state after the cut is laid out. */
   async function firstUnfinished(some: readonly Cut[]): Promise<Cut> {
@@ -172,7 +172,7 @@ async function follow(user: PetrelUser, recorder: Recorder, words: readonly stri
     stream?.on('data', (text: Buffer) => {
       for (const [, k] of String(text).matchAll(/^iteration (\d+)\//gm)) recorder.mark({ position: Number(k) });
     });
-  const ran = await finish(child, words.join(' '), 120_000);
+  const ran = await finish(child, words.join(' '));
   expect(ran.code, ran.out + ran.err).toBe(0);
 }
 

@@ -4,8 +4,6 @@ import { createServer, type Server } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { PetrelUser } from './petrel.ts';
 
-const limitMs = 90_000;
-const testMs = 300_000;
 const canRun =
   Boolean(process.env['PETREL_NEEDS_SANDBOX']) || spawnSync('bwrap', ['--ro-bind', '/', '/', 'true']).status === 0;
 
@@ -26,50 +24,46 @@ beforeAll(async () => {
 afterAll(async () => {
   await user.remove();
   await new Promise((resolve) => server.close(resolve));
-}, testMs);
+});
 
 async function samplesOf(name: string): Promise<Sample[]> {
-  const ran = await user.petrelWith({ limitMs }, 'run', `${name}.yaml`, '--name', name, '--wait', '--json');
+  const ran = await user.petrel('run', `${name}.yaml`, '--name', name, '--wait', '--json');
   expect(ran.code, `${ran.err}${ran.out}`).toBe(0);
   expect((await user.petrel('ledger', 'verify', name)).code).toBe(0);
   return (await user.petrel('samples', name, '--limit', '1000', '--json')).json<Sample[]>();
 }
 
-it.skipIf(!canRun)(
-  'a run scores programs by their tests, beside rows of another scorer',
-  { timeout: testMs },
-  async () => {
-    // The base answers with digits: a program that prints nothing, unless it is no program at all.
-    const tests = JSON.stringify({ inputs: ['', ''], outputs: ['', '1'] });
-    const row = (data_source: string, ground_truth: string, index: number) =>
-      JSON.stringify({
-        data_source,
-        prompt: `${10 + index}+${20 - index}=`,
-        reward_model: { style: 'rule', ground_truth },
-        extra_info: { index },
-      });
-    const rows = Array.from({ length: 16 }, (_, i) => (i % 2 === 0 ? row('taco', tests, i) : row('exact', '30', i)));
-    user.write('programs.jsonl', rows.map((one) => `${one}\n`).join(''));
-    user.recipe('programs.yaml', {
-      data: { train_files: './programs.jsonl' },
-      reward: { scorer: null, num_workers: 2 },
+it.skipIf(!canRun)('a run scores programs by their tests, beside rows of another scorer', async () => {
+  // The base answers with digits: a program that prints nothing, unless it is no program at all.
+  const tests = JSON.stringify({ inputs: ['', ''], outputs: ['', '1'] });
+  const row = (data_source: string, ground_truth: string, index: number) =>
+    JSON.stringify({
+      data_source,
+      prompt: `${10 + index}+${20 - index}=`,
+      reward_model: { style: 'rule', ground_truth },
+      extra_info: { index },
     });
-    const samples = await samplesOf('programs');
-    expect(samples.length).toBe(32); // of the last iteration
-    const programs = samples.filter(({ dataSource }) => dataSource === 'taco');
-    expect(programs.length).toBeGreaterThan(0);
-    for (const { reward, response, columns } of programs) {
-      const compiles = spawnSync('python3', ['-c', 'import sys; compile(sys.stdin.read(), "p", "exec")'], {
-        input: response,
-      });
-      expect([reward, columns['acc']], response).toEqual([compiles.status === 0 ? 0.5 : 0, 0]);
-      const half = '1 of 2 tests passed; test 2: it printed "" instead of "1"';
-      expect(columns['reason']).toEqual(compiles.status === 0 ? half : expect.stringContaining('Error'));
-    }
-    expect(new Set(samples.map(({ reward }) => reward)).has(0.5)).toBe(true);
-    expect((await user.petrel('samples', 'programs', '--limit', '1000')).out).toContain('reason 1 of 2 tests passed');
-  },
-);
+  const rows = Array.from({ length: 16 }, (_, i) => (i % 2 === 0 ? row('taco', tests, i) : row('exact', '30', i)));
+  user.write('programs.jsonl', rows.map((one) => `${one}\n`).join(''));
+  user.recipe('programs.yaml', {
+    data: { train_files: './programs.jsonl' },
+    reward: { scorer: null, num_workers: 2 },
+  });
+  const samples = await samplesOf('programs');
+  expect(samples.length).toBe(32); // of the last iteration
+  const programs = samples.filter(({ dataSource }) => dataSource === 'taco');
+  expect(programs.length).toBeGreaterThan(0);
+  for (const { reward, response, columns } of programs) {
+    const compiles = spawnSync('python3', ['-c', 'import sys; compile(sys.stdin.read(), "p", "exec")'], {
+      input: response,
+    });
+    expect([reward, columns['acc']], response).toEqual([compiles.status === 0 ? 0.5 : 0, 0]);
+    const half = '1 of 2 tests passed; test 2: it printed "" instead of "1"';
+    expect(columns['reason']).toEqual(compiles.status === 0 ? half : expect.stringContaining('Error'));
+  }
+  expect(new Set(samples.map(({ reward }) => reward)).has(0.5)).toBe(true);
+  expect((await user.petrel('samples', 'programs', '--limit', '1000')).out).toContain('reason 1 of 2 tests passed');
+});
 
 const nosy = (port: number, secrets: readonly string[]) => `
 import os, socket
@@ -99,7 +93,6 @@ def compute_score(data_source, solution_str, ground_truth, extra_info, **setting
 
 it.skipIf(!canRun).each([true, false])(
   'a scorer of the user with reward.sandbox: %s sees what is outside only without it',
-  { timeout: testMs },
   async (sandbox) => {
     const address = server.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;

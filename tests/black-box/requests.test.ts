@@ -16,7 +16,7 @@ type Size = keyof typeof sizes;
 const allowed = 10;
 
 /** A version that requests everything takes minutes. The test must fail by its number of requests, not by its time. */
-describe('a long run', { timeout: 900_000 }, () => {
+describe('a long run', () => {
   const user = new PetrelUser();
   let s3: CountingS3;
   const runIds = { short: '', long: '' };
@@ -41,7 +41,7 @@ describe('a long run', { timeout: 900_000 }, () => {
     mkdirSync(user.home, { recursive: true });
     writeFileSync(join(user.home, 'stores.json'), JSON.stringify({ format: 1, stores: [s3.url(store)] }));
     s3.requests();
-    const ran = await user.petrelWith({ env: s3.env, limitMs: 600_000 }, ...words);
+    const ran = await user.petrelWith({ env: s3.env }, ...words);
     expect(ran.code, ran.err).toBe(0);
     return s3.requests();
   }
@@ -58,7 +58,7 @@ describe('a long run', { timeout: 900_000 }, () => {
 
   it('is shown by status with its current state', async () => {
     writeFileSync(join(user.home, 'stores.json'), JSON.stringify({ format: 1, stores: [s3.url('running-long')] }));
-    const ran = await user.petrelWith({ env: s3.env, limitMs: 600_000 }, 'status', runIds.long, '--json');
+    const ran = await user.petrelWith({ env: s3.env }, 'status', runIds.long, '--json');
     expect(ran.json()).toMatchObject({
       state: 'running',
       iteration: 10_000,
@@ -81,7 +81,7 @@ describe('a long run', { timeout: 900_000 }, () => {
   );
 });
 
-describe('a run of 130,000 positions', { timeout: 900_000 }, () => {
+describe('a run of 130,000 positions', () => {
   const user = new PetrelUser();
   let s3: CountingS3;
   let runId = '';
@@ -99,14 +99,14 @@ describe('a run of 130,000 positions', { timeout: 900_000 }, () => {
     for (const [key, bytes] of log.objects) s3.objects.set(`store/${key}`, bytes);
     mkdirSync(user.home, { recursive: true });
     writeFileSync(join(user.home, 'stores.json'), JSON.stringify({ format: 1, stores: [s3.url('store')] }));
-  }, 600_000);
+  });
   afterAll(async () => {
     await user.remove();
     await s3.close();
   });
 
   it('is shown by status with its current state', async () => {
-    const ran = await user.petrelWith({ env: s3.env, limitMs: 600_000 }, 'status', runId, '--json');
+    const ran = await user.petrelWith({ env: s3.env }, 'status', runId, '--json');
     expect(ran.err).toBe('');
     expect(ran.json()).toMatchObject({
       state: 'running',

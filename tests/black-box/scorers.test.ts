@@ -5,8 +5,6 @@ import { PetrelUser, type Ran } from './petrel.ts';
 import { until } from './second-worker.ts';
 
 /** A time limit far above what these runs need. */
-const limitMs = 90_000;
-const testMs = 300_000;
 /** An argument of every process that the scorers of these tests start. */
 const mark = `8639${process.pid}`;
 
@@ -17,7 +15,7 @@ beforeEach(() => {
 afterEach(async () => {
   await user.remove();
   for (const pid of marked()) process.kill(pid, 'SIGKILL');
-}, testMs);
+});
 afterAll(() => expect(marked()).toEqual([]));
 
 /** Processes with the mark among their arguments. */
@@ -36,7 +34,7 @@ function marked(): number[] {
 
 /** What `petrel` printed, or the fact that it had not ended. */
 function petrel(...words: readonly string[]): Promise<Partial<Ran> & { readonly hung?: string }> {
-  return user.petrelWith({ limitMs }, ...words).catch((error: Error) => ({ hung: error.message.split('\n')[0] ?? '' }));
+  return user.petrel(...words).catch((error: Error) => ({ hung: error.message.split('\n')[0] ?? '' }));
 }
 
 /** A run of one iteration whose scorer is this file. */
@@ -82,7 +80,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
     time.sleep(86400)
 `;
 
-  it('costs only its own samples, within the limits, and leaves nothing behind', { timeout: testMs }, async () => {
+  it('costs only its own samples, within the limits, and leaves nothing behind', async () => {
     scoredBy('escapes.py', escapes, {
       timeout: 3,
       num_workers: 2,
@@ -105,7 +103,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
 describe('the input and output of a scorer', () => {
   const key = 'sk-petrel-0123456789abcdefghijklmnop';
 
-  it('has no variable of the worker that the recipe does not name', { timeout: testMs }, async () => {
+  it('has no variable of the worker that the recipe does not name', async () => {
     scoredBy(
       'nosy.js',
       `export const computeScore = (_, settings) => {
@@ -114,20 +112,20 @@ describe('the input and output of a scorer', () => {
       { reward_kwargs: { key: 'env:JUDGE_KEY' }, max_failed_fraction: 1 },
     );
     const env = { CLOUD_KEY: 'cloud-secret-1234', JUDGE_KEY: key };
-    const ran = await user.petrelWith({ limitMs, env }, 'run', 'recipe.yaml', '--name', 'nosy', '--wait', '--json');
+    const ran = await user.petrelWith({ env }, 'run', 'recipe.yaml', '--name', 'nosy', '--wait', '--json');
     expect(ran.code, ran.err).toBe(0);
     const { out } = await user.petrel('samples', 'nosy', '--json');
     expect(out).toContain(`HOME=set PATH=set CLOUD_KEY=unset JUDGE_KEY=set ${key.length}`);
   });
 
-  it('cannot bring a secret of the recipe into records, status or logs', { timeout: testMs }, async () => {
+  it('cannot bring a secret of the recipe into records, status or logs', async () => {
     scoredBy(
       'leaks.js',
       `export const computeScore = ({ solutionStr, groundTruth }, { key }) => { const isTrial = solutionStr === groundTruth; console.log('using ' + key); if (isTrial) return 1; throw new Error('401 for key ' + key); };`,
       { reward_kwargs: { key: 'env:JUDGE_KEY' } },
     );
     const env = { JUDGE_KEY: key };
-    await user.petrelWith({ limitMs, env }, 'run', 'recipe.yaml', '--name', 'leaks', '--detach', '--json');
+    await user.petrelWith({ env }, 'run', 'recipe.yaml', '--name', 'leaks', '--detach', '--json');
     const status = await paused('leaks');
     const logs = await logsWith('leaks', 'using');
     expect({ status, logs, found: filesWith(user.home, key) }).toEqual({
@@ -137,7 +135,7 @@ describe('the input and output of a scorer', () => {
     });
   });
 
-  it('cannot send control characters to a terminal through an error', { timeout: testMs }, async () => {
+  it('cannot send control characters to a terminal through an error', async () => {
     scoredBy(
       'rude.js',
       `export const computeScore = ({ solutionStr, groundTruth }) => { if (solutionStr === groundTruth) return 1; throw new Error('\\u001b[2J\\u001b]0;title\\u0007\\u009b31m\\u202eabc'); };`,
@@ -155,7 +153,7 @@ describe('the input and output of a scorer', () => {
     expect(text.match(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/g) ?? []).toEqual([]);
   });
 
-  it('prints to the log of its run', { timeout: testMs }, async () => {
+  it('prints to the log of its run', async () => {
     scoredBy(
       'prints.py',
       `import os, sys
@@ -174,7 +172,7 @@ describe('after a bug in a scorer', () => {
   const bug = (right: boolean) =>
     `export function computeScore({ solutionStr, groundTruth }) {\n  ${right ? '' : 'if (solutionStr !== groundTruth) null.length;\n  '}return solutionStr.length;\n}\n`;
 
-  it('the hint’s command continues with the fixed file', { timeout: testMs }, async () => {
+  it('the hint’s command continues with the fixed file', async () => {
     scoredBy('bug.js', bug(false));
     await petrel('run', 'recipe.yaml', '--name', 'buggy', '--detach', '--json');
     const status = await paused('buggy');
@@ -190,28 +188,23 @@ describe('after a bug in a scorer', () => {
     ['ts', 'export function computeScore({ solutionStr }: { solutionStr: string }) {\n  return solutionStr. ;\n}\n'],
     ['mjs', 'export function computeScore({ solutionStr }) {\n  return solutionStr. ;\n}\n'],
     ['py', 'def compute_score(data_source, solution_str, ground_truth, extra_info):\n    return solution_str. \n'],
-  ])(
-    'a syntax error in .%s is one message with file, line and column',
-    { timeout: testMs },
-    async (extension, source) => {
-      scoredBy(`bug.${extension}`, source);
-      const ran = await petrel('run', 'recipe.yaml', '--name', 'syntax', '--wait', '--json');
-      expect(ran.code).toBe(2);
-      const { message } = (JSON.parse(ran.out ?? '') as { error: { message: string } }).error;
-      expect(message).toMatch(new RegExp(`SyntaxError: .*\\(\\./bug\\.${extension}:2:\\d+\\)`));
-      expect(message).not.toMatch(/stack|unknown|cache|\n.*\n/i);
-    },
-  );
+  ])('a syntax error in .%s is one message with file, line and column', async (extension, source) => {
+    scoredBy(`bug.${extension}`, source);
+    const ran = await petrel('run', 'recipe.yaml', '--name', 'syntax', '--wait', '--json');
+    expect(ran.code).toBe(2);
+    const { message } = (JSON.parse(ran.out ?? '') as { error: { message: string } }).error;
+    expect(message).toMatch(new RegExp(`SyntaxError: .*\\(\\./bug\\.${extension}:2:\\d+\\)`));
+    expect(message).not.toMatch(/stack|unknown|cache|\n.*\n/i);
+  });
 });
 
 /** Waits for the run to pause (or end) and returns what `petrel status` prints of it. */
 async function paused(name: string): Promise<string> {
-  const end = Date.now() + limitMs;
-  for (;;) {
+  await until(`the end of ${name}`, async () => {
     const { state } = (await user.petrel('status', name, '--json')).json<{ state?: string }>();
     if (state === undefined) throw new Error(`there is no run ${name}`);
-    if (['paused', 'failed', 'completed'].includes(state) || Date.now() > end) break;
-  }
+    return ['paused', 'failed', 'completed'].includes(state) || undefined;
+  });
   return (await user.petrel('status', name)).out;
 }
 

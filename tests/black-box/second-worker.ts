@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type PetrelUser, root } from './petrel.ts';
+import { patienceMs } from '../patience.ts';
 
 export interface SeenWorker {
   readonly worker: string;
@@ -74,17 +75,16 @@ export async function seenRun(user: PetrelUser, run: string, is: (seen: SeenRun)
 
 /**
  * Repeats until there is an answer. A question may be a process, so it pauses for twice as long as the last one took,
- * and at least for 100 ms: the machine is there for the runs. The limit is for a loaded machine: a passing test never
- * waits that long.
+ * and at least for 100 ms: the machine is there for the runs.
  */
-export async function until<T>(what: string, ask: () => Promise<T | undefined>, limitMs = 90_000): Promise<T> {
-  const end = performance.now() + limitMs;
+export async function until<T>(what: string, ask: () => Promise<T | undefined>): Promise<T> {
+  const end = performance.now() + patienceMs;
   for (;;) {
     const asked = performance.now();
     const answer = await ask();
     if (answer !== undefined) return answer;
     const took = performance.now() - asked;
-    if (performance.now() > end) throw new Error(`${what}: nothing of the kind within ${limitMs} ms`);
+    if (performance.now() > end) throw new Error(`${what}: nothing of the kind within ${patienceMs} ms`);
     await delay(Math.max(100, 2 * took));
   }
 }

@@ -6,9 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Injector } from '../inject.ts';
 import { PetrelUser } from './petrel.ts';
-
-/** Ends a test that would otherwise hang. */
-const patienceMs = 120_000;
+import { patienceMs } from '../patience.ts';
 
 async function until(probe: () => boolean, what: () => string): Promise<void> {
   const deadline = performance.now() + patienceMs;
@@ -95,7 +93,7 @@ export function computeScore() {
       () => runs.every((run) => ['completed', 'failed'].includes(stateOf(user, run) ?? '')),
       () => runs.map((run) => `${run}: ${stateOf(user, run)}`).join(', '),
     );
-  }, 300_000);
+  });
 
   it('train one after the other, in the order in which they were started', () => {
     const events = runs.flatMap((run, i) =>
@@ -166,5 +164,5 @@ describe('two runs on one base whose rollouts need different sizes', () => {
       if (ended) break;
     }
     expect(runs.map((run) => stateOf(user, run))).toEqual(['completed', 'completed']);
-  }, 300_000);
+  });
 });

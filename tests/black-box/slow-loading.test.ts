@@ -78,7 +78,7 @@ beforeAll(async () => {
   const endpoint = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`;
   const up = await user.petrelWith({ env: { AWS_ENDPOINT_URL: endpoint } }, 'up');
   expect(up.code, up.err).toBe(0);
-}, 180_000);
+});
 afterAll(async () => {
   for (const worker of workers) worker.kill('SIGKILL');
   await user.remove();
@@ -121,4 +121,4 @@ it('a job stays with the one worker that loads the base for it', async () => {
   } finally {
     process.kill(own.pid, 'SIGCONT');
   }
-}, 240_000);
+});

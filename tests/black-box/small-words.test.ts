@@ -4,10 +4,9 @@ import { PetrelUser } from './petrel.ts';
 
 const user = new PetrelUser();
 afterAll(() => user.remove());
-const testMs = 180_000;
 
 describe('a name that a run cannot have', () => {
-  it('is refused with the nearest valid one, in a command that works', { timeout: testMs }, async () => {
+  it('is refused with the nearest valid one, in a command that works', async () => {
     user.recipe();
     const refused = await user.petrel('run', 'recipe.yaml', '--name', 'My_Run 2');
     expect(refused.code).toBe(2);
@@ -21,7 +20,7 @@ describe('a name that a run cannot have', () => {
 });
 
 describe('an error of one run', () => {
-  it("is not shown on the worker's row for another run", { timeout: testMs }, async () => {
+  it("is not shown on the worker's row for another run", async () => {
     user.write(
       'throws.mjs',
       'export function computeScore({ solutionStr, groundTruth }) { if (solutionStr !== groundTruth) throw new Error("no idea"); return 1; }\n',
@@ -38,7 +37,7 @@ describe('an error of one run', () => {
 });
 
 describe('a fork of the last iteration', () => {
-  it('says that nothing is left to do, and what to type', { timeout: testMs }, async () => {
+  it('says that nothing is left to do, and what to type', async () => {
     user.recipe();
     const run = await user.petrel('run', 'recipe.yaml', '--name', 'whole', '--wait', '--json');
     expect(run.code, run.err).toBe(0);

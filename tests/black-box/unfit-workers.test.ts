@@ -37,7 +37,7 @@ beforeAll(async () => {
   const up = await user.petrelWith({ env: { AWS_ENDPOINT_URL: proxy.endpoint, TOKEN_OF_TEST: 'known' } }, 'up');
   expect(up.code, up.err).toBe(0);
   user.write('programs.jsonl', `${JSON.stringify(program)}\n`.repeat(8));
-}, 180_000);
+});
 afterEach(async () => {
   if (second === undefined || second.exitCode !== null) return;
   const gone = once(second, 'exit');
@@ -145,7 +145,6 @@ describe.each(cases)('a worker $what beside a good one', ({ what, code, recipe, 
       const { state } = await seenRun(user, name, (now) => ended.includes(now.state));
       expect(state).toBe('completed');
     },
-    240_000,
   );
 });
 
@@ -183,5 +182,5 @@ describe('a control process that is started again while the store refuses it', (
     expect((await user.petrel('stop', 'refused')).code).toBe(0);
     const { state } = await seenRun(user, 'refused', (now) => ['stopped', ...ended].includes(now.state));
     expect(state).toBe('stopped');
-  }, 240_000);
+  });
 });

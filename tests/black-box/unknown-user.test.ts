@@ -23,7 +23,7 @@ const home = realpathSync(mkdtempSync(join(tmpdir(), 'petrel-unknown-')));
 const petrel = (...words: string[]) => {
   const { HOME: _home, USER: _user, LOGNAME: _logname, ...env } = user.env({ PETREL_HOME: home });
   const options = { env, cwd: home, uid, gid: uid, stdio: ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe'] };
-  return finish(user.start(words, options), `petrel ${words.join(' ')}`, 180_000);
+  return finish(user.start(words, options), `petrel ${words.join(' ')}`);
 };
 
 afterAll(async () => {

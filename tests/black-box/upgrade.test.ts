@@ -24,11 +24,7 @@ afterAll(async () => {
 
 /** The same command of the older build. */
 const olderPetrel = (...words: readonly string[]) =>
-  finish(
-    user.start(words, { stdio: ['ignore', 'pipe', 'pipe'] }, join(older, 'cli/bin.mjs')),
-    `older ${words[0]}`,
-    120_000,
-  );
+  finish(user.start(words, { stdio: ['ignore', 'pipe', 'pipe'] }, join(older, 'cli/bin.mjs')), `older ${words[0]}`);
 
 it('its up replaces the processes of the older build, however often these start their own supervisor again', async () => {
   for (let time = 1; time <= 5; time++) {

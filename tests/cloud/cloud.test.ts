@@ -15,9 +15,10 @@ import type { TestInstance } from './instance.ts';
 import { startTestCloud } from './server.ts';
 import type { ServedCloud } from './server.ts';
 import { machineOf, useTestCredentials } from './use.ts';
+import { patienceMs } from '../patience.ts';
 
 useTestCredentials();
-const soon = { everyMs: 20, timeoutMs: 60_000 };
+const soon = { everyMs: 20, timeoutMs: patienceMs };
 
 let served: ServedCloud;
 let cloud: TestCloud;

@@ -13,9 +13,10 @@ import { processesWith } from '../../infra/stack/process.ts';
 import { launchOf } from '../contracts/provider.ts';
 import type { TestCloud } from './cloud.ts';
 import { machineOf, useTestCredentials } from './use.ts';
+import { patienceMs } from '../patience.ts';
 
 useTestCredentials();
-const soon = { everyMs: 20, timeoutMs: 60_000 };
+const soon = { everyMs: 20, timeoutMs: patienceMs };
 const mark = `main-${process.pid}`;
 
 interface Greeting {

@@ -16,7 +16,7 @@ const templates = existsSync(`${TEMPLATES_HOME}/templates`) ? await loadGolden(T
 
 describe('reference data', () => {
   for (const file of handled) {
-    test(`${file.label} agrees with the reference`, { timeout: 60_000 }, async ({ skip }) => {
+    test(`${file.label} agrees with the reference`, async ({ skip }) => {
       const lacks = await agrees(file);
       if (lacks.length > 0) console.log(`${file.label}: ${lacks.length} cases skipped, ${lacks[0]}`);
       if (lacks.length === file.file.cases.length) skip(lacks[0]);

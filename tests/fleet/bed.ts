@@ -15,9 +15,10 @@ import type { ServedCloud } from '../cloud/server.ts';
 import { useTestCredentials } from '../cloud/use.ts';
 import { Injector } from '../inject.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
+import { patienceMs } from '../patience.ts';
 
 export const trainers: readonly WorkerPool[] = [{ name: 'train', count: 1, roles: ['trainer'], threads: 1 }];
-const patience = { everyMs: 100, timeoutMs: 120_000 };
+const patience = { everyMs: 100, timeoutMs: patienceMs };
 
 export class FleetBed {
   readonly loop = new LoopUnderTest();

@@ -6,6 +6,7 @@
 import type { FaultPoint } from '../../infra/faults/index.ts';
 import { Seeded } from '../recovery/seeded.ts';
 import type { FleetBed } from './bed.ts';
+import { patienceMs } from '../patience.ts';
 
 /** A decision of the fleet, and on which side of it the process dies. */
 const places: readonly { readonly point: FaultPoint; readonly kind: string }[] = [
@@ -63,7 +64,7 @@ export async function runFleetSeed(on: FleetBed, plan: FleetPlan): Promise<void>
     await on.petrel('fleet', 'scale', 'samplers', String(plan.count));
     await on.ready(plan.count);
     await on.petrel('fleet', 'scale', 'samplers', '0');
-    await injector.fired(id, AbortSignal.timeout(60_000)).catch((cause: unknown) => {
+    await injector.fired(id, AbortSignal.timeout(patienceMs)).catch((cause: unknown) => {
       throw new Error('the fault did not fire', { cause });
     });
     await on.empty();

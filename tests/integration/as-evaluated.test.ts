@@ -110,7 +110,7 @@ const others: readonly (readonly [reason: string, ...names: string[]])[] = [
   ],
 ];
 
-it('recipes enter the functions that reference cases enter, but for a table', { timeout: 400_000 }, async () => {
+it('recipes enter the functions that reference cases enter, but for a table', async () => {
   const families = ['advantages', 'balancing', 'losses', 'metrics', 'policy_loss', 'recipes'];
   await entered();
   for (const file of await loadGolden(golden, families)) await runFile(file, evaluators);

@@ -16,6 +16,7 @@ import { Injector } from '../inject.ts';
 import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
+import { patienceMs } from '../patience.ts';
 
 const recipe = { actor: { ppo_mini_batch_size: 2, ppo_epochs: 3 }, trainer: { total_training_steps: 5, save_freq: 2 } };
 
@@ -70,7 +71,7 @@ async function heldAt(k: number): Promise<StartedRun> {
 
 /** The process that has stopped at the point. */
 async function standsAt(id: string): Promise<ProcessIdentity> {
-  const { identity } = await injector.stands(id, AbortSignal.timeout(60_000));
+  const { identity } = await injector.stands(id, AbortSignal.timeout(patienceMs));
   if (identity === undefined) throw new Error(`the process at ${id} is gone`);
   return identity;
 }

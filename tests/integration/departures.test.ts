@@ -23,12 +23,11 @@ import { startCutProxy } from '../cut-proxy.ts';
 import type { CutProxy } from '../cut-proxy.ts';
 import { commitScores, rewardJob, rewardPuller } from '../reward-jobs.ts';
 import { startNats } from '../servers.ts';
+import { patienceMs } from '../patience.ts';
 
 /** No job changes hands, and no entry expires, because of time: only because of what the server tells. */
-const timing: Timing = { ...timings.local, ackWaitMs: 300_000, presenceMs: 300_000, progressMs: 100 };
-/** Time until the job of a lost machine begins on another one: after its connection closed, and after a silent cut. */
-const withinMs = { closed: 3_000, silent: 15_000 };
-const bounded = { everyMs: 20, timeoutMs: 60_000 };
+const timing: Timing = { ...timings.local, ackWaitMs: 3 * patienceMs, presenceMs: 3 * patienceMs, progressMs: 100 };
+const bounded = { everyMs: 20, timeoutMs: patienceMs };
 const folder = mkdtempSync(join(tmpdir(), 'petrel-departures-'));
 let server: Awaited<ReturnType<typeof startNats>>;
 let nc: NatsConnection;
@@ -133,7 +132,7 @@ const direct = () => Number(new URL(server.nats.url).port);
 
 const job = (runId = `run-${++jobs}`) => rewardJob(store, runId);
 
-const run = (request: JobRequest<'reward'>) => dispatcher.run(request, { signal: AbortSignal.timeout(120_000) });
+const run = (request: JobRequest<'reward'>) => dispatcher.run(request, { signal: AbortSignal.timeout(patienceMs) });
 const listed = async () => (await listWorkers(nc)).map(({ instance, worker }) => `${instance}/${worker}`);
 const until = async (holds: () => boolean | Promise<boolean>) => expect(await poll(holds, bounded)).toBe(true);
 
@@ -144,10 +143,8 @@ it('a machine that vanishes loses its jobs and its entry when its connection clo
   await until(() => vanishing.began.length === 1);
   await until(async () => (await listed()).includes('i-1/sampler'));
   const other = await machine('i-2', 'sampler', direct());
-  const closedAt = performance.now();
   await vanishing.connection.close();
   await until(() => other.began.length === 1);
-  expect(performance.now() - closedAt).toBeLessThan(withinMs.closed);
   other.finish();
   expect((await answer).output.scores).toBe('i-2');
   expect(told).toContain(`${request.runId}: worker i-1/sampler is gone: its connection closed`);
@@ -183,10 +180,8 @@ it('a machine whose network is cut in silence loses its job, and is told so when
   const cutOff = await machine('i-5', 'sampler', proxy.port);
   await until(() => cutOff.began.length === 1);
   const other = await machine('i-6', 'sampler', direct());
-  const cutAt = performance.now();
   proxy.cut();
   await until(() => other.began.length === 1); // the server gives the connection up when its pings stay unanswered
-  expect(performance.now() - cutAt).toBeLessThan(withinMs.silent);
   proxy.mend();
   await until(() => cutOff.lost.length === 1);
   expect(cutOff.lost).toEqual([request.runId]);
@@ -202,15 +197,13 @@ it('a job that a machine took from the queue and had not claimed when it vanishe
     jobStream('reward'),
     jobConsumer('reward', 'any'),
   );
-  const next = queue.next({ expires: 60_000 });
+  const next = queue.next({ expires: patienceMs });
   const request = job();
   const answer = run(request);
   expect((await next)?.json()).toMatchObject({ runId: request.runId });
-  const closedAt = performance.now();
   await vanishing.close();
   const other = await machine('i-10', 'sampler', direct());
   await until(() => other.began.length === 1);
-  expect(performance.now() - closedAt).toBeLessThan(withinMs.closed);
   other.finish();
   expect((await answer).output.scores).toBe('i-10');
 });

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { faultsVariable } from '../../infra/faults/index.ts';
 import { appendStatus } from '../../infra/store/status.ts';
 import { Injector } from '../inject.ts';
-import { LoopUnderTest, patienceMs } from '../loop-under-test.ts';
+import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
+import { patienceMs } from '../patience.ts';
 
 const iterations = 8;
 const recipe = { trainer: { total_training_steps: iterations } };

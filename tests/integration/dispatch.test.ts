@@ -32,6 +32,7 @@ import { Worker } from '../../workers/worker.ts';
 import type { WorkerPorts } from '../../workers/worker.ts';
 import { commitScores, rewardJob, rewardPuller } from '../reward-jobs.ts';
 import { startNats } from '../servers.ts';
+import { patienceMs } from '../patience.ts';
 
 const timing: Timing = {
   ackWaitMs: 800,
@@ -43,7 +44,7 @@ const timing: Timing = {
   watchdogMs: 200,
   heartbeatMs: 3_000,
 };
-const bounded = { everyMs: 20, timeoutMs: 20_000 };
+const bounded = { everyMs: 20, timeoutMs: patienceMs };
 const forEver = new Promise<never>(() => {});
 function held(): { readonly wait: Promise<void>; readonly open: () => void } {
   let open = () => {};
@@ -125,7 +126,7 @@ async function work(
 }
 
 const patient = (onProgress?: WaitOptions['onProgress']): WaitOptions => ({
-  signal: AbortSignal.timeout(60_000),
+  signal: AbortSignal.timeout(patienceMs),
   ...(onProgress && { onProgress }),
 });
 const waits = () => new Promise<void>((resolve) => setImmediate(resolve));

@@ -14,6 +14,7 @@ import type { Answering, SeenRequest } from '../../rewards/endpoint/chat-server.
 import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
+import { patienceMs } from '../patience.ts';
 
 const secret = 'sk-test-0123456789-never-to-be-stored';
 process.env['JUDGE_KEY'] = secret;
@@ -86,8 +87,7 @@ function gate() {
   return { open, answering };
 }
 
-const asked = (count: number) =>
-  expect.poll(() => server.seen.length, { timeout: 60_000 }).toBeGreaterThanOrEqual(count);
+const asked = (count: number) => expect.poll(() => server.seen.length).toBeGreaterThanOrEqual(count);
 
 /**
  * A sample that one worker scores ahead while the other takes its reward job, of eight samples, is asked about twice.
@@ -118,14 +118,14 @@ describe('the limits of a run', () => {
     expect(new Set(server.seen.map(({ headers }) => headers.authorization))).toEqual(new Set([`Bearer ${secret}`]));
   });
 
-  it('hold for every minute (seed 42)', { timeout: 240_000 }, async () => {
+  it('hold for every minute (seed 42)', async () => {
     const run = await loop.start(judged({ max_rpm: 10 }));
     const status = await poll(
       async () => {
         const { state } = (await run.log.status()) ?? {};
         return state === 'completed' || state === 'paused' || state === 'failed' ? state : undefined;
       },
-      { everyMs: 200, timeoutMs: 200_000 },
+      { everyMs: 200, timeoutMs: patienceMs },
     );
     expect(status).toBe('completed');
     expectAskedAbout(16);
@@ -242,7 +242,7 @@ describe('an endpoint', () => {
     await asked(2);
     await loop.tell(run, 'cancel');
     await loop.reaches(run, 'cancelled');
-    await expect.poll(() => server.busy, { timeout: 30_000 }).toBe(0);
+    await expect.poll(() => server.busy).toBe(0);
     expect(server.gone).toBeGreaterThan(0);
     open();
   });
@@ -254,7 +254,7 @@ it('reward workers that are killed in the middle of a call cost no score, and gi
   const run = await loop.start(judged({ max_concurrent: 4 }));
   await asked(4);
   for (const name of ['score-1', 'score-2']) await kill(loop.process(name));
-  await expect.poll(() => server.gone, { timeout: 30_000 }).toBeGreaterThanOrEqual(4);
+  await expect.poll(() => server.gone).toBeGreaterThanOrEqual(4);
   open();
   await loop.reaches(run, 'completed');
   const { scores } = await scored(run);

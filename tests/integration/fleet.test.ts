@@ -16,10 +16,11 @@ import { needRecord } from '../../infra/store/records.ts';
 import { stopStack } from '../../infra/stack/index.ts';
 import { FleetBed, trainers } from '../fleet/bed.ts';
 import type { StartedRun } from '../loop-under-test.ts';
+import { patienceMs } from '../patience.ts';
 
 const on = new FleetBed();
 const { loop } = on;
-const bounded = { everyMs: 100, timeoutMs: 90_000 };
+const bounded = { everyMs: 100, timeoutMs: patienceMs };
 
 beforeAll(() => on.up());
 afterAll(() => on.remove());

@@ -53,9 +53,7 @@ describe('a run of the stack', () => {
     await foreign.workflow.getHandle(run.runId).signal(desiredStateSignal, 'cancel');
     await expect(foreign.workflow.getHandle(run.runId).query('live')).rejects.toThrow();
     // The workflow knows its iterations only after it has read the store.
-    await expect
-      .poll(() => loop.client.workflow.getHandle(run.runId).query('live'), { timeout: 20_000 })
-      .toMatchObject({ iterations: 10 });
+    await expect.poll(() => loop.client.workflow.getHandle(run.runId).query('live')).toMatchObject({ iterations: 10 });
     await loop.reaches(run, 'completed');
   });
 });

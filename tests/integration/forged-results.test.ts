@@ -13,6 +13,7 @@ import { claimSecret, proven } from '../../infra/store/result-proof.ts';
 import { Injector } from '../inject.ts';
 import { LoopUnderTest, separatePools } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
+import { patienceMs } from '../patience.ts';
 
 const recipe = { actor: { ppo_mini_batch_size: 2 }, trainer: { total_training_steps: 3, save_freq: 2 } };
 
@@ -62,7 +63,7 @@ it.each<readonly [string, string, (record: ResultRecord) => ResultRecord]>([
     action: 'stand',
   });
   await loop.drive(run);
-  const { facts, identity } = await injector.stands(id, AbortSignal.timeout(60_000));
+  const { facts, identity } = await injector.stands(id, AbortSignal.timeout(patienceMs));
   if (identity === undefined) throw new Error('the control process is gone');
   const jobId = String(facts['jobId']);
   const forged = { ...forge(await earlier(run, stage)), jobId };

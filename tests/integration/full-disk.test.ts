@@ -35,8 +35,9 @@ import { desiredStateSignal } from '../../core/wire/workflow.ts';
 import { runWords } from '../cli.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { Injector } from '../inject.ts';
-import { LoopUnderTest, patienceMs } from '../loop-under-test.ts';
+import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
+import { patienceMs } from '../patience.ts';
 
 /** Enough for two stacks and their runs on a loaded machine: each step inside has a limit of its own. */
 const wholeMs = 600_000;

@@ -46,9 +46,10 @@ import { openStore } from '../../infra/store/open.ts';
 import { provenFailure } from '../../infra/store/result-proof.ts';
 import { commitScores, rewardJob, rewardPuller } from '../reward-jobs.ts';
 import { startNats } from '../servers.ts';
+import { patienceMs } from '../patience.ts';
 
 const timing: Timing = { ...timings.local, watchdogMs: 500, progressMs: 100 };
-const bounded = { everyMs: 20, timeoutMs: 60_000 };
+const bounded = { everyMs: 20, timeoutMs: patienceMs };
 const folder = mkdtempSync(join(tmpdir(), 'petrel-hostile-'));
 const hostileIdentity: WorkerIdentity = { instance: 'pool-a-1', worker: 'w1', incarnation: 'h1' };
 const victimIdentity: WorkerIdentity = { instance: 'pool-b-1', worker: 'w1', incarnation: 'v1' };
@@ -111,7 +112,7 @@ async function isRefused(what: 'Publish' | 'Subscription', subject: string): Pro
 }
 
 const job = () => rewardJob(store, `run-${++runs}`);
-const run = (request: JobRequest<'reward'>) => dispatcher.run(request, { signal: AbortSignal.timeout(120_000) });
+const run = (request: JobRequest<'reward'>) => dispatcher.run(request, { signal: AbortSignal.timeout(patienceMs) });
 
 /** An honest worker on the victim's machine, which holds its jobs until `finish`. */
 function honest() {
@@ -328,7 +329,7 @@ describe('the control process', () => {
     for (const reply of forbidden(request.runId, jobId))
       hostile.publish(next, JSON.stringify({ batch: 1, expires: 2e8 }), { reply });
     // This one is asked last, so the others have ended when it ends.
-    const last = hostile.request(next, JSON.stringify({ batch: 1, expires: 4e8 }), { timeout: 30_000 });
+    const last = hostile.request(next, JSON.stringify({ batch: 1, expires: 4e8 }), { timeout: patienceMs });
     await last;
     const worker = honest();
     worker.finish();

@@ -16,8 +16,9 @@ import { purgeJournal, readEntries } from '../../infra/nats/journal-entries.ts';
 import { poll } from '../../infra/poll.ts';
 import { claimSecret } from '../../infra/store/result-proof.ts';
 import { startNats } from '../servers.ts';
+import { patienceMs } from '../patience.ts';
 
-const bounded = { everyMs: 20, timeoutMs: 30_000 };
+const bounded = { everyMs: 20, timeoutMs: patienceMs };
 
 const folder = mkdtempSync(join(tmpdir(), 'petrel-journal-'));
 let server: Awaited<ReturnType<typeof startNats>>;

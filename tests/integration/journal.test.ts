@@ -22,10 +22,11 @@ import { decodeTokens } from '../../workers/engine/lineage.ts';
 import type { TokenRun } from '../../workers/engine/lineage.ts';
 import { Injector } from '../inject.ts';
 import type { Standing } from '../inject.ts';
-import { LoopUnderTest, patienceMs, separatePools } from '../loop-under-test.ts';
+import { LoopUnderTest, separatePools } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { longRecipe, makeLongModel } from '../long-model.ts';
 import { kill } from '../stack-under-test.ts';
+import { patienceMs } from '../patience.ts';
 
 /** A worker that has claimed the job and writes what is wrong. */
 const forger: WorkerIdentity = { instance: 'elsewhere', worker: 'forger', incarnation: 'forger' };

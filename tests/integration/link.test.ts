@@ -5,6 +5,7 @@ import { expect, it } from 'vitest';
 import { connectNats } from '../../infra/nats/connection.ts';
 import { linkOf } from '../../infra/nats/link.ts';
 import { startNats } from '../servers.ts';
+import { patienceMs } from '../patience.ts';
 
 it('a request to a server that is killed fails at once, and the link reports when the server is back', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'petrel-link-'));
@@ -14,7 +15,7 @@ it('a request to a server that is killed fails at once, and the link reports whe
     const link = linkOf(nc);
     nc.subscribe('silence'); // a server that accepts connections and never answers
     const back = new Promise<void>((resolve) => link.onBack(resolve));
-    const lost = expect(link.orLost(nc.request('silence', '', { timeout: 60_000 }))).rejects.toMatchObject({
+    const lost = expect(link.orLost(nc.request('silence', '', { timeout: patienceMs }))).rejects.toMatchObject({
       code: 'NatsLost',
     });
     await nc.flush();

@@ -30,7 +30,7 @@ beforeAll(async () => {
   const run = await loop.start(recipe);
   await loop.reaches(run, 'completed');
   undisturbed = await loop.states(run);
-}, 300_000); // a server and a stack
+}); // a server and a stack
 afterAll(async () => {
   await loop.remove();
   await server.stop();

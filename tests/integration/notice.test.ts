@@ -13,9 +13,10 @@ import { signalProcess } from '../../infra/stack/process.ts';
 import type { ProcessIdentity } from '../../infra/stack/process.ts';
 import { poll } from '../../infra/poll.ts';
 import { Injector } from '../inject.ts';
-import { LoopUnderTest, patienceMs } from '../loop-under-test.ts';
+import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { longRecipe, longResponse, makeLongModel } from '../long-model.ts';
+import { patienceMs } from '../patience.ts';
 
 /** The position in a response at which a rollout worker is told to leave. */
 const toldAt = 200;

@@ -20,6 +20,7 @@ import { essences as essencesOf, killedRun } from '../killed-run.ts';
 import { LoopUnderTest, onePool } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
+import { patienceMs } from '../patience.ts';
 
 const twoTrainers: readonly WorkerPool[] = [
   { name: 'train', count: 2, roles: ['trainer'], threads: 1 },
@@ -149,7 +150,7 @@ describe('on two trainers', () => {
       action: 'stand',
     });
     const run = await loop.start(divided);
-    const { process, identity } = await injector.stands('hang', AbortSignal.timeout(60_000));
+    const { process, identity } = await injector.stands('hang', AbortSignal.timeout(patienceMs));
     injector.disarm('hang');
     await loop.reaches(run, 'completed');
     const { critic } = await writersOf(run, 'update');
@@ -167,7 +168,7 @@ describe('on two trainers', () => {
       action: 'stand',
     });
     const run = await loop.start(long);
-    const { process, identity } = await injector.stands('once', AbortSignal.timeout(60_000));
+    const { process, identity } = await injector.stands('once', AbortSignal.timeout(patienceMs));
     injector.disarm('once');
     if (identity !== undefined) await injector.kill([{ name: process, identity }]);
     await loop.until(run, 'two trainers again', async () => {
@@ -212,7 +213,7 @@ describe('on two trainers', () => {
       });
     const run = await loop.start(divided);
     const standing = await Promise.all(
-      ['actor', 'critic'].map((id) => injector.stands(id, AbortSignal.timeout(60_000))),
+      ['actor', 'critic'].map((id) => injector.stands(id, AbortSignal.timeout(patienceMs))),
     );
     injector.disarmAll();
     expect(new Set(standing.map(({ process }) => process)).size).toBe(2);

@@ -10,9 +10,10 @@ import type { FaultProxy } from '../fault-proxy.ts';
 import { shortPatience, startSeaweed } from '../s3-servers.ts';
 import type { S3Server } from '../s3-servers.ts';
 import { poll } from '../../infra/poll.ts';
-import { LoopUnderTest, onePool, patienceMs, separatePools } from '../loop-under-test.ts';
+import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
 import type { Iteration, StartedRun } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
+import { patienceMs } from '../patience.ts';
 
 const recipe: Tree = { deterministic: true, trainer: { total_training_steps: 4, save_freq: 2 } };
 
@@ -36,7 +37,7 @@ beforeAll(async () => {
   await onS3.passes(inBucket, 2);
   await kill(onS3.process('train-1'));
   await onS3.reaches(inBucket, 'completed');
-}, 300_000); // two stacks and a server, one after the other
+}); // two stacks and a server, one after the other
 afterAll(async () => {
   await Promise.all([onFolder.remove(), onS3?.remove()]);
   await proxy?.close();

@@ -8,8 +8,8 @@ import { readStack } from '../../infra/stack/index.ts';
 import type { ScheduleLog } from '../../infra/store/schedule-log.ts';
 import { describeSchedule } from '../../infra/temporal/schedules.ts';
 import { Injector } from '../inject.ts';
-import { patienceMs } from '../loop-under-test.ts';
 import { long, outcomes, rarely, SchedulesUnderTest, second, short } from '../schedules-under-test.ts';
+import { patienceMs } from '../patience.ts';
 
 const schedules = new SchedulesUnderTest();
 const { loop } = schedules;

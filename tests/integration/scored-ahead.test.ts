@@ -15,10 +15,11 @@ import { faultsVariable } from '../../infra/faults/index.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import { Injector } from '../inject.ts';
 import type { Standing } from '../inject.ts';
-import { LoopUnderTest, patienceMs } from '../loop-under-test.ts';
+import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { makeUnevenModel, unevenRecipe } from '../uneven-model.ts';
 import { kill } from '../stack-under-test.ts';
+import { patienceMs } from '../patience.ts';
 
 const loop = new LoopUnderTest();
 const faults = join(loop.home, 'faults');

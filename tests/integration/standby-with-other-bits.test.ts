@@ -17,6 +17,7 @@ import { Injector } from '../inject.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
+import { patienceMs } from '../patience.ts';
 
 const pools: readonly WorkerPool[] = [
   { name: 'train', count: 2, roles: ['trainer'], threads: 1 },
@@ -77,7 +78,7 @@ async function killAt(
 ): Promise<number> {
   const id = `${point}-${run.runId}-${process}`;
   injector.arm({ id, point, process, action: 'stand', facts });
-  const { identity } = await injector.stands(id, AbortSignal.timeout(60_000));
+  const { identity } = await injector.stands(id, AbortSignal.timeout(patienceMs));
   injector.disarm(id);
   if (identity === undefined) throw new Error(`${process} is gone`);
   const at = (await run.log.head())?.position ?? 0;

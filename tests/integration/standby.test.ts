@@ -17,6 +17,7 @@ import { essences as essencesOf } from '../killed-run.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
+import { patienceMs } from '../patience.ts';
 
 const pools: readonly WorkerPool[] = [
   { name: 'train', count: 2, roles: ['trainer'], threads: 1 },
@@ -96,7 +97,7 @@ describe('a run with a standby (seed 42)', () => {
         action: 'stand',
         facts: point === 'write.step' ? {} : { stage: 'update' },
       });
-      const { identity } = await injector.stands(id, AbortSignal.timeout(60_000));
+      const { identity } = await injector.stands(id, AbortSignal.timeout(patienceMs));
       injector.disarm(id);
       if (identity === undefined) throw new Error(`${leader} is gone`);
       const at = (await run.log.head())?.position ?? 0;

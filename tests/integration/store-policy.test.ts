@@ -28,6 +28,7 @@ import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { addVersityUser, startVersity, testBucket, versityMissing } from '../s3-servers.ts';
 import type { S3Server } from '../s3-servers.ts';
+import { patienceMs } from '../patience.ts';
 
 const missing = versityMissing();
 const prefix = 'team/runs/';
@@ -73,14 +74,14 @@ describe.skipIf(missing !== undefined)(
         credentials: { accessKeyId: worker.access, secretAccessKey: worker.secret },
       });
       run = await loop.start({ trainer: { total_training_steps: 2, save_freq: 1 } });
-    }, 300_000);
+    });
     afterAll(async () => {
       client?.destroy();
       await joined?.kill();
       await loop?.remove();
       await server?.stop();
       rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
-    }, 120_000);
+    });
 
     const at = (key: string) => ({ Bucket: testBucket, Key: `${prefix}${key}` });
     const refused = { $metadata: expect.objectContaining({ httpStatusCode: 403 }) };
@@ -123,7 +124,7 @@ describe.skipIf(missing !== undefined)(
       expect(machine.said()).toContain(`petrel fleet policy --store ${loop.store.url}`);
       expect(machine.said()).not.toContain('joined');
       const told = async () => (await runWords(loop.home, ['status', '--json'])).out.includes(why);
-      expect(await poll(told, { everyMs: 100, timeoutMs: 30_000 })).toBe(true);
+      expect(await poll(told, { everyMs: 100, timeoutMs: patienceMs })).toBe(true);
     });
 
     it.each<readonly [string, () => string]>([

@@ -19,6 +19,7 @@ import type { CutProxy } from '../cut-proxy.ts';
 import { startMachine } from '../joined-machine.ts';
 import type { JoinedMachine } from '../joined-machine.ts';
 import { Bed } from './bed.ts';
+import { patienceMs } from '../patience.ts';
 
 const trainers: readonly WorkerPool[] = [{ name: 'train', count: 1, roles: ['trainer'], threads: 1 }];
 
@@ -105,7 +106,7 @@ export class MachineBed {
       const present = (await listWorkers(this.bed.loop.nc)).map(({ instance }) => instance);
       return this.#machines.every((machine) => present.includes(machine.instance() ?? ''));
     };
-    if ((await poll(ready, { everyMs: 50, timeoutMs: 60_000 })) === true) return;
+    if ((await poll(ready, { everyMs: 50, timeoutMs: patienceMs })) === true) return;
     throw new Error(`a machine is not there:\n${this.#machines.map(({ said }) => said()).join('\n')}`);
   }
 }

@@ -18,13 +18,13 @@ export class MachineBeds {
   }
 
   /** Plays a seed; after a failed one, the next one gets a new stack. Throws as `runMachineSeed`. */
-  async play(plan: MachinePlan, slack = 1): Promise<MachineResult> {
+  async play(plan: MachinePlan): Promise<MachineResult> {
     if (this.#on !== undefined && this.#on instanceof ClusterBed !== needsCluster(plan)) await this.remove();
     this.#on ??= needsCluster(plan) ? new ClusterBed() : this.#newBed();
     try {
       return this.#on instanceof ClusterBed
         ? await runClusterSeed(this.#on, plan)
-        : await runMachineSeed(this.#on, plan, slack);
+        : await runMachineSeed(this.#on, plan);
     } catch (error) {
       await this.remove();
       throw error;

@@ -6,9 +6,6 @@ import type { Plan } from './plan.ts';
 import { runSeed } from './seed.ts';
 import type { Blow } from './strike.ts';
 
-/** The patience for a loaded machine. A stuck run is detected much earlier. */
-const patienceMs = 600_000;
-
 /** Returns the results of the seeds after all of them have ended. */
 export function playSeeds(plans: readonly Plan[], newBed: () => Bed): readonly Blow[] {
   const done: Blow[] = [];
@@ -18,22 +15,18 @@ export function playSeeds(plans: readonly Plan[], newBed: () => Bed): readonly B
     bed = undefined;
     await last?.remove();
   };
-  afterAll(removeBed, patienceMs); // it also verifies the ledger of every run
+  afterAll(removeBed); // it also verifies the ledger of every run
 
-  it.each(plans.map((plan) => [planTitle(plan), plan] as const))(
-    '%s',
-    async (_, plan) => {
-      bed ??= newBed();
-      try {
-        const { blows } = await runSeed(bed, plan);
-        expect(blows).toHaveLength(plan.strikes.length);
-        done.push(...blows);
-      } catch (error) {
-        await removeBed();
-        throw error;
-      }
-    },
-    patienceMs,
-  );
+  it.each(plans.map((plan) => [planTitle(plan), plan] as const))('%s', async (_, plan) => {
+    bed ??= newBed();
+    try {
+      const { blows } = await runSeed(bed, plan);
+      expect(blows).toHaveLength(plan.strikes.length);
+      done.push(...blows);
+    } catch (error) {
+      await removeBed();
+      throw error;
+    }
+  });
   return done;
 }

@@ -16,6 +16,7 @@ import { faults } from './pairs.ts';
 import type { Fault, Victim } from './pairs.ts';
 import { armedFault, strikeTitle } from './plan.ts';
 import type { Strike } from './plan.ts';
+import { patienceMs } from '../patience.ts';
 
 /** The cost of a fault, in seconds after it happened. */
 export interface Blow {
@@ -176,7 +177,7 @@ async function whole(bed: Bed): Promise<number> {
         stack.children.every(({ name }) => bed.injector.process(name) !== undefined)
       );
     },
-    { everyMs: 20, timeoutMs: 60_000 },
+    { everyMs: 20, timeoutMs: patienceMs },
   );
   if (ready !== true)
     throw new Error(`the stack did not become whole again: ${JSON.stringify(readStack(home)?.children)}`);

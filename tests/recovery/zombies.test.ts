@@ -10,9 +10,10 @@ import { stackFile } from '../../infra/stack/state.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
 import type { ArmedFault } from '../../infra/faults/index.ts';
 import type { Standing } from '../inject.ts';
-import { onePool, patienceMs } from '../loop-under-test.ts';
+import { onePool } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { Bed, difference } from './bed.ts';
+import { patienceMs } from '../patience.ts';
 
 const bed = new Bed();
 const { loop, injector } = bed;

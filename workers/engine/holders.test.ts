@@ -12,6 +12,7 @@ import { poll } from '../../infra/poll.ts';
 import type { ReadableWeights } from './growing-weights.ts';
 import { readFromHolders } from './holders.ts';
 import { serveWeights } from './holder-server.ts';
+import { patienceMs } from '../../tests/patience.ts';
 
 const secret = 'ab'.repeat(32);
 const publication = '0'.repeat(64);
@@ -129,7 +130,7 @@ describe('a process that wants weights', () => {
     const reading = got([await holder(growing)]);
     for (const part of [0.25, 0.5, 1]) {
       const askedBeyond = () => asks.length > 0 && at(asks, -1) >= ready;
-      expect(await poll(askedBeyond, { everyMs: 5, timeoutMs: 60_000 })).toBe(true);
+      expect(await poll(askedBeyond, { everyMs: 5, timeoutMs: patienceMs })).toBe(true);
       ready = Math.floor(values.byteLength * part);
       wake();
     }

@@ -86,9 +86,7 @@ describe('is refused with an error for people:', () => {
     ['binary.sh', `${call}\0`],
     ['other.yaml', 'title: x\non: push'],
   ])('%s', (name, text) => {
-    const begin = performance.now();
     expect(() => imported(name, text)).toThrow(PetrelError);
-    expect(performance.now() - begin).toBeLessThan(10_000);
   });
 });
 
