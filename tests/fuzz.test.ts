@@ -38,7 +38,7 @@ import { decodeBatch } from '../models/batch-tensors.ts';
 import { readDecoderSpec } from '../models/config.ts';
 import { decodeDataset, rowsFile, tokensFile } from '../models/dataset-fact.ts';
 import { readJsonl } from '../models/dataset/jsonl.ts';
-import { readParquet } from '../models/dataset/parquet.ts';
+import { readParquet } from '../models/dataset/parquet/read.ts';
 import { decodeSafetensors, openSafetensors } from '../models/safetensors.ts';
 import { ChatTemplate } from '../models/template.ts';
 import { openTokenizer } from '../models/tokenizer.ts';

@@ -8,7 +8,7 @@ import type { ChatMessage } from '../template.ts';
 import { type Gsm8kOptions, gsm8kRow } from './gsm8k.ts';
 import { readJsonl } from './jsonl.ts';
 import { pairOf } from './pair-row.ts';
-import { readParquet } from './parquet.ts';
+import { readParquet } from './parquet/read.ts';
 import { type RawRow, type RowPlace, rowError } from './raw.ts';
 
 /** A prompt: chat messages for the chat template, or text that is used as it is. */
@@ -62,7 +62,7 @@ export async function* readRows(
       rows++;
       const row = columns.gsm8k === undefined ? raw : gsm8kRow(raw, { ...columns, ...columns.gsm8k });
       const made = rowsOf[columns.kind](row, columns);
-      for (let copy = 0; copy < copies; copy++) yield* made;
+      for (let copy = 0; copy < copies; copy++) for (const one of made) yield one; // yield* waits twice for each
     }
     if (rows === 0) throw new InvalidInputError(`${file}: there are no rows`, { where: file });
     if (Math.floor(rows * weight) === 0)
