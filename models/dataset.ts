@@ -1,6 +1,7 @@
-/** Datasets: rows of JSONL and Parquet files in verl's layout, checked, rendered and tokenised. */
-export { rawRows, readRows, verlColumns } from './dataset/rows.ts';
+/** Datasets: rows of JSON and Parquet files in verl's layout, checked, rendered and tokenised. */
+export { readRows, verlColumns } from './dataset/rows.ts';
 export type { Prompt, Row, RowColumns } from './dataset/rows.ts';
+export { rawRows } from './dataset/raw-rows.ts';
 export { rowError } from './dataset/raw.ts';
 export type { RawRow, RowPlace } from './dataset/raw.ts';
 export { packRows } from './dataset/pack.ts';

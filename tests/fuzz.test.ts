@@ -37,8 +37,8 @@ import { parseLogLine } from '../infra/telemetry/run-log-lines.ts';
 import { decodeBatch } from '../models/batch-tensors.ts';
 import { readDecoderSpec } from '../models/config.ts';
 import { decodeDataset, rowsFile, tokensFile } from '../models/dataset-fact.ts';
-import { readJsonl } from '../models/dataset/jsonl.ts';
-import { readParquet } from '../models/dataset/parquet.ts';
+import { readParquet } from '../models/dataset/parquet/read.ts';
+import { rawRows } from '../models/dataset/raw-rows.ts';
 import { decodeSafetensors, openSafetensors } from '../models/safetensors.ts';
 import { ChatTemplate } from '../models/template.ts';
 import { openTokenizer } from '../models/tokenizer.ts';
@@ -253,7 +253,7 @@ describe('rows and recipes', () => {
           .slice(0, 20)
           .join('\n'),
       ),
-    viaFile('rows.jsonl', (path) => drain(readJsonl(path))),
+    viaFile('rows.jsonl', async (path) => drain(await rawRows(path))),
   );
   for (const codec of ['snappy', 'gzip', 'zstd']) {
     fuzz(

@@ -2,7 +2,7 @@
  * Rows of GSM8K and MATH as verl's preparation scripts make them (examples/data_preprocess): prompt as a chat message
  * with an instruction, data source, ability, ground truth, split and index. Other columns of a row stay.
  */
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
 import { gsm8kInstruction, rawRows, rowError } from '../../models/dataset.ts';
@@ -55,8 +55,8 @@ const sources: Readonly<Record<Preparation, Source>> = {
 };
 
 /**
- * Reads JSONL and Parquet files, JSON files of one row or a list, and folders of such files, in the order of their
- * names. Throws InvalidInputError with file and row for a row without a question or an answer.
+ * Reads files of rows, and folders of such files, in the order of their names.
+ * Throws InvalidInputError with file and row for a row without a question or an answer.
  */
 export async function verlRows(
   preparation: Preparation,
@@ -68,7 +68,7 @@ export async function verlRows(
   for (const path of paths) {
     const before = rows.length;
     for (const file of await filesIn(path))
-      for await (const raw of rowsIn(file)) rows.push(verlRow(source, raw, { split, index: rows.length }));
+      for await (const raw of await rawRows(file)) rows.push(verlRow(source, raw, { split, index: rows.length }));
     if (rows.length === before) throw new InvalidInputError(`${path}: there are no rows`, { where: path });
   }
   return rows;
@@ -100,7 +100,7 @@ function textOf(raw: RawRow, row: Readonly<Record<string, unknown>>, column: str
   throw rowError(raw, `${column}: expected text, found ${show(value)}`);
 }
 
-const readable = /\.(jsonl|ndjson|json|parquet)$/i;
+const readable = /\.(?:parquet|(?:jsonl|ndjson|json)(?:\.gz)?)$/i;
 const byName = new Intl.Collator('en', { numeric: true });
 
 /** The file itself, or those in a folder and its folders. */
@@ -114,20 +114,4 @@ async function filesIn(path: string): Promise<string[]> {
     .filter((name) => readable.test(name))
     .sort(byName.compare)
     .map((name) => join(path, name));
-}
-
-async function* rowsIn(file: string): AsyncGenerator<RawRow> {
-  const whole = /\.json$/i.test(file) ? parsed(await readFile(file, 'utf8')) : undefined;
-  if (whole === undefined) return yield* rawRows(file);
-  for (const [i, row] of (Array.isArray(whole) ? (whole as unknown[]) : [whole]).entries())
-    yield { file, number: i + 1, exact: row, plain: row };
-}
-
-/** undefined: not one JSON value, so each line is one. */
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -163,8 +163,8 @@ describe('readRows', () => {
     await expect(collect(readRows([join(folder, 'none.jsonl')], rl))).rejects.toThrow(/no such file/);
     await expect(collect(readRows([join(folder, 'none.parquet')], rl))).rejects.toThrow(/no such file/);
     await expect(collect(readRows([await write('empty.jsonl', [])], rl))).rejects.toThrow(/there are no rows/);
-    await expect(collect(readRows([await write('rows.csv', ['a'])], rl))).rejects.toThrow(
-      /expected a .jsonl or .parquet/,
+    await expect(collect(readRows([await write('rows.csv', ['a,b', '1,2'])], rl))).rejects.toThrow(
+      /expected rows of JSON or Parquet; this is a table of text \(CSV\)/,
     );
   });
 

@@ -1,14 +1,12 @@
 /** Rows of verl's layout, checked column by column. */
-import { extname } from 'node:path';
 import { at } from '../../core/at.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { RowKind } from '../../core/run-kinds.ts';
 import { isObject, show } from '../fields.ts';
 import type { ChatMessage } from '../template.ts';
 import { type Gsm8kOptions, gsm8kRow } from './gsm8k.ts';
-import { readJsonl } from './jsonl.ts';
 import { pairOf } from './pair-row.ts';
-import { readParquet } from './parquet.ts';
+import { rawRows } from './raw-rows.ts';
 import { type RawRow, type RowPlace, rowError } from './raw.ts';
 
 /** A prompt: chat messages for the chat template, or text that is used as it is. */
@@ -43,8 +41,8 @@ export interface RowColumns {
 export const verlColumns = { promptKey: 'prompt', responseKey: 'response', rewardFnKey: 'data_source' } as const;
 
 /**
- * Streams the rows of JSONL (`.jsonl`, `.json`) and Parquet files, one file after the other. Throws InvalidInputError
- * with file, row number, reason and what was expected at the first row that is not right.
+ * Streams the rows of files, one file after the other. Throws InvalidInputError with file, row number, reason and what was
+ * expected at the first row that is not right.
  *
  * `weights`: how often the rows of each file are taken; absent: once. With the weight w a file of n rows gives ⌊n·w⌋,
  * spread evenly: its row i, from 0, is taken ⌊(i + 1)·w⌋ − ⌊i·w⌋ times.
@@ -57,12 +55,12 @@ export async function* readRows(
   for (const [f, file] of files.entries()) {
     const weight = at(weights, f);
     let rows = 0;
-    for await (const raw of rawRows(file)) {
+    for await (const raw of await rawRows(file)) {
       const copies = Math.floor((rows + 1) * weight) - Math.floor(rows * weight);
       rows++;
       const row = columns.gsm8k === undefined ? raw : gsm8kRow(raw, { ...columns, ...columns.gsm8k });
       const made = rowsOf[columns.kind](row, columns);
-      for (let copy = 0; copy < copies; copy++) yield* made;
+      for (let copy = 0; copy < copies; copy++) for (const one of made) yield one; // yield* waits twice for each
     }
     if (rows === 0) throw new InvalidInputError(`${file}: there are no rows`, { where: file });
     if (Math.floor(rows * weight) === 0)
@@ -71,14 +69,6 @@ export async function* readRows(
         hint: 'raise its number in data.train_file_weights',
       });
   }
-}
-
-/** The rows of a file as they are. Throws InvalidInputError with file and row number for one that cannot be read. */
-export function rawRows(file: string): AsyncGenerator<RawRow> {
-  const extension = extname(file).toLowerCase();
-  if (extension === '.parquet') return readParquet(file);
-  if (extension === '.jsonl' || extension === '.json' || extension === '.ndjson') return readJsonl(file);
-  throw new InvalidInputError(`${file}: expected a .jsonl or .parquet file`, { where: file });
 }
 
 const rowsOf: Readonly<Record<RowKind, (raw: RawRow, columns: RowColumns) => readonly Row[]>> = {

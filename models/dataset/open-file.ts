@@ -1,0 +1,56 @@
+/** Opens a data file for reading, or says why it cannot be read. */
+import { constants } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { InvalidInputError } from '../../core/errors.ts';
+
+/**
+ * Throws InvalidInputError for what is no file that can be read. Opening a named pipe would wait for somebody who
+ * writes; without blocking it opens, and is then refused as what it is.
+ */
+export async function openFile(path: string): Promise<FileHandle> {
+  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((cause: unknown) => {
+    throw cannotOpen(path, cause as NodeJS.ErrnoException);
+  });
+  try {
+    const stats = await handle.stat();
+    if (!stats.isFile()) throw notAFile(path, kindOf(stats));
+    return handle;
+  } catch (error) {
+    await handle.close();
+    throw error;
+  }
+}
+
+function kindOf(stats: Awaited<ReturnType<FileHandle['stat']>>): string {
+  if (stats.isDirectory()) return 'a folder';
+  if (stats.isFIFO()) return 'a named pipe';
+  if (stats.isSocket()) return 'a socket';
+  return 'a device';
+}
+
+function notAFile(path: string, found: string): InvalidInputError {
+  const hint =
+    found === 'a folder'
+      ? 'name its files in a list: data.train_files: [a.jsonl, b.jsonl]'
+      : `write its rows into a file first: cat ${path} > rows.jsonl`;
+  return new InvalidInputError(`${path}: expected a file, found ${found}; rows are read more than once`, {
+    where: path,
+    hint,
+  });
+}
+
+function cannotOpen(path: string, cause: NodeJS.ErrnoException): InvalidInputError {
+  const about = { where: path, cause };
+  switch (cause.code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return new InvalidInputError(`${path}: there is no such file`, about);
+    case 'EACCES':
+    case 'EPERM':
+      return new InvalidInputError(`${path}: this user may not read the file`, { ...about, hint: `chmod u+r ${path}` });
+    case 'ENXIO':
+      return notAFile(path, 'a socket');
+    default:
+      return new InvalidInputError(`${path}: cannot be opened: ${cause.message}`, about);
+  }
+}

@@ -1,0 +1,55 @@
+/** The text of a row of JSON as a row. */
+import { isLossy, parseJson } from '../json.ts';
+import { type RawRow, type RowPlace, rowError } from './raw.ts';
+
+/** Deepest nesting of a row. Deeper rows would break whoever walks through them. */
+const mostDepth = 1000;
+
+/** `expected`: what an error says first. Throws InvalidInputError with file and row. */
+export function parseRow(text: string, place: RowPlace, expected: string): RawRow {
+  if (depthIsOver(text, mostDepth))
+    throw rowError(
+      place,
+      `expected a row whose lists and objects are nested at most ${mostDepth} deep, found a deeper one`,
+    );
+  try {
+    const exact = parseJson(text);
+    return { ...place, exact, plain: isLossy(text) ? (JSON.parse(text) as unknown) : exact };
+  } catch (cause) {
+    throw rowError(
+      place,
+      `${expected}: ${cause instanceof Error ? cause.message : String(cause)}`,
+      cause,
+      hintFor(text),
+    );
+  }
+}
+
+function hintFor(text: string): string | undefined {
+  if (/^\s*\{\s*'/.test(text)) return 'this is how Python prints a dict: write rows with json.dumps(row)';
+  return undefined;
+}
+
+/** Is a list or an object nested deeper than this? Short texts and texts with few brackets are not looked through. */
+function depthIsOver(text: string, most: number): boolean {
+  if (text.length <= 2 * most || !hasOpenings(text, most)) return false;
+  let [depth, inString] = [0, false];
+  for (let i = 0; i < text.length; i++) {
+    const character = text[i];
+    if (inString) {
+      if (character === '\\') i++;
+      else if (character === '"') inString = false;
+    } else if (character === '"') inString = true;
+    else if (character === '[' || character === '{') {
+      if (++depth > most) return true;
+    } else if (character === ']' || character === '}') depth--;
+  }
+  return false;
+}
+
+function hasOpenings(text: string, count: number): boolean {
+  let found = 0;
+  for (const opening of ['[', '{'])
+    for (let i = text.indexOf(opening); i >= 0; i = text.indexOf(opening, i + 1)) if (++found > count) return true;
+  return false;
+}
