@@ -191,7 +191,7 @@ describe('files of rows', () => {
 
   it.each([
     ['arrays', '['.repeat(5_000) + ']'.repeat(5_000)],
-    ['objects', '{"a":'.repeat(5_000) + '1' + '}'.repeat(5_000)],
+    ['objects', `${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`],
   ])('name the row that is nested too deep: %s', async (_, deep) => {
     const content = `{"a":"${'['.repeat(5_000)}"}\n{"a":${deep}}\n`;
     expect((await refusal(await put('deep.jsonl', content))).message).toMatch(/row 2: .*nested at most 1000 deep/);

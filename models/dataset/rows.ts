@@ -5,6 +5,7 @@ import type { RowKind } from '../../core/run-kinds.ts';
 import { isObject, show } from '../fields.ts';
 import type { ChatMessage } from '../template.ts';
 import { type Gsm8kOptions, gsm8kRow } from './gsm8k.ts';
+import { knownForm } from './forms.ts';
 import { pairOf } from './pair-row.ts';
 import { rawRows } from './raw-rows.ts';
 import { type RawRow, type RowPlace, rowError } from './raw.ts';
@@ -58,8 +59,7 @@ export async function* readRows(
     for await (const raw of await rawRows(file)) {
       const copies = Math.floor((rows + 1) * weight) - Math.floor(rows * weight);
       rows++;
-      const row = columns.gsm8k === undefined ? raw : gsm8kRow(raw, { ...columns, ...columns.gsm8k });
-      const made = rowsOf[columns.kind](row, columns);
+      const made = madeOf(raw, columns);
       for (let copy = 0; copy < copies; copy++) for (const one of made) yield one; // yield* waits twice for each
     }
     if (rows === 0) throw new InvalidInputError(`${file}: there are no rows`, { where: file });
@@ -68,6 +68,20 @@ export async function* readRows(
         where: file,
         hint: 'raise its number in data.train_file_weights',
       });
+  }
+}
+
+/** The rows that a row of a file gives. An error also names the known form that the row has, and what to type. */
+function madeOf(raw: RawRow, columns: RowColumns): readonly Row[] {
+  try {
+    const row = columns.gsm8k === undefined ? raw : gsm8kRow(raw, { ...columns, ...columns.gsm8k });
+    return rowsOf[columns.kind](row, columns);
+  } catch (error) {
+    const set = { ...columns, isGsm8k: columns.gsm8k !== undefined };
+    const form = error instanceof InvalidInputError ? knownForm(raw.plain, raw.file, set) : undefined;
+    if (form === undefined) throw error;
+    const reason = (error as InvalidInputError).message.replace(`${raw.file}, row ${raw.number}: `, '');
+    throw rowError(raw, `${reason}; this is ${form.name}`, error, form.advice);
   }
 }
 
@@ -100,17 +114,28 @@ function rlRow(raw: RawRow, columns: RowColumns): Row {
 function sftRows(raw: RawRow, columns: RowColumns): Row[] {
   const { exact, plain } = objects(raw);
   const base = { ...common(raw, plain, columns, false), ...readTools(raw, exact) };
-  if (exact[columns.promptKey] === undefined && exact['messages'] !== undefined) {
-    const messages = readMessages(raw, exact['messages'], 'messages');
+  const chat = chatColumn(exact, columns);
+  if (chat !== undefined) {
+    const messages = readMessages(raw, exact[chat], chat);
     const turns = messages.flatMap((message, i) => (message['role'] === 'assistant' && i > 0 ? [i] : []));
     if (turns.length === 0)
-      throw rowError(raw, 'messages: expected a turn of the assistant after another message, found none');
+      throw rowError(raw, `${chat}: expected a turn of the assistant after another message, found none`);
     return turns.map((i) => ({ ...base, prompt: messages.slice(0, i), response: messages[i] as ChatMessage }));
   }
   const response = exact[columns.responseKey];
   if (typeof response !== 'string')
     throw rowError(raw, `${columns.responseKey}: expected text, found ${show(response)}`);
   return [{ ...base, prompt: readPrompt(raw, exact, columns.promptKey), response }];
+}
+
+/** The column with the whole conversation, of a row that has no response of its own. */
+function chatColumn(
+  row: Readonly<Record<string, unknown>>,
+  { promptKey, responseKey }: RowColumns,
+): string | undefined {
+  if (row[promptKey] === undefined && row['messages'] !== undefined) return 'messages';
+  const isChosen = promptKey !== verlColumns.promptKey && Array.isArray(row[promptKey]);
+  return isChosen && (row[responseKey] ?? undefined) === undefined ? promptKey : undefined;
 }
 
 /** A prompt with a chosen and a rejected response. */
