@@ -31,7 +31,7 @@ export class RecipeInputs {
   readonly recipe: Recipe;
   readonly ports: InputPorts;
   readonly #locate: LocateOptions;
-  readonly #blocks: (part: RowsPart) => PutBlock;
+  readonly #blocks: ((part: RowsPart) => PutBlock) | undefined;
   readonly #rows = new Map<RowsPart, Promise<RunRows>>();
   #model: Promise<LocatedModel> | undefined;
   #ownModules: Promise<readonly CheckedModule[]> | undefined;
@@ -41,12 +41,7 @@ export class RecipeInputs {
   #tokenizer: Promise<BatchTokenizer> | undefined;
 
   /** `blocks`: takes the rows as they are read. Without it they are only checked. */
-  constructor(
-    recipe: Recipe,
-    ports: InputPorts,
-    locate: LocateOptions = {},
-    blocks: (part: RowsPart) => PutBlock = () => async () => {},
-  ) {
+  constructor(recipe: Recipe, ports: InputPorts, locate: LocateOptions = {}, blocks?: (part: RowsPart) => PutBlock) {
     this.recipe = recipe;
     this.ports = ports;
     this.#locate = locate;
@@ -103,7 +98,7 @@ export class RecipeInputs {
     const known = this.#rows.get(part);
     if (known !== undefined) return known;
     const reading = this.tokenizer().then((tokenizer) =>
-      loadRows(this.recipe, part, tokenizer, this.ports.now, this.#blocks(part)),
+      loadRows(this.recipe, part, tokenizer, this.ports.now, this.#blocks?.(part)),
     );
     this.#rows.set(part, reading);
     return reading;

@@ -34,8 +34,8 @@ export function linesOf({ notes, warnings }: Pick<RunRows, 'notes' | 'warnings'>
 export type Subset = 'verl' | 'first';
 
 /**
- * Reads the rows, checks them and passes them on in blocks; twice where a random subset is taken. They are tokenised
- * when they are drawn. Throws InvalidInputError with file and row number. `now`: the date that templates see, unless
+ * Reads the rows, checks them and passes them on in blocks, if somebody takes them; twice where a random subset is
+ * taken. They are tokenised when they are drawn. Throws InvalidInputError with file and row number. `now`: the date that templates see, unless
  * the recipe sets one.
  */
 export async function loadRows(
@@ -43,7 +43,7 @@ export async function loadRows(
   part: RowsPart,
   tokenizer: BatchTokenizer,
   now: Date,
-  put: PutBlock,
+  put: PutBlock | undefined,
   subset: Subset = 'verl',
 ): Promise<RunRows> {
   const options = tokenizeOptionsOf(recipe, part, now);

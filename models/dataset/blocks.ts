@@ -24,9 +24,15 @@ export class BlockWriter {
     this.#blockBytes = blockBytes;
   }
 
-  async add(line: string): Promise<void> {
+  /** A promise only where a block must be handed over first: a million rows would wait a million times. */
+  add(line: string): Promise<void> | undefined {
     const bytes = Buffer.byteLength(line) + 1;
-    if (this.#used + bytes > this.#blockBytes) await this.end();
+    if (this.#rows > 0 && this.#used + bytes > this.#blockBytes) return this.end().then(() => this.#write(line, bytes));
+    this.#write(line, bytes);
+    return undefined;
+  }
+
+  #write(line: string, bytes: number): void {
     if (this.#used + bytes > this.#buffer.length) this.#grow(this.#used + bytes);
     this.#buffer.write(line, this.#used);
     this.#buffer[this.#used + bytes - 1] = newline;

@@ -8,6 +8,7 @@ import { at } from '../../core/at.ts';
 import type { DatasetRules } from '../../core/records/dataset-index.ts';
 import type { BatchTokenizer } from '../tokenizer.ts';
 import { BlockWriter, usualBlockBytes } from './blocks.ts';
+import { charactersOf, isHuge } from './row-length.ts';
 import type { PutBlock } from './blocks.ts';
 import { overlong } from './limit.ts';
 import { lostText } from './lost-text.ts';
@@ -39,25 +40,30 @@ const decodedRows = 64;
 /** Batches being counted while the next one is read. */
 const batchesAtOnce = 4;
 
-/** Throws InvalidInputError with file and row: a template that refuses, a prompt over the limit, nothing left. */
+/**
+ * `put` takes the blocks; without it the rows are only checked. Throws InvalidInputError with file and row: a template that
+ * refuses, a prompt over the limit, nothing left.
+ */
 export async function packRows(
   rows: AsyncIterable<Row>,
   tokenizer: BatchTokenizer,
   options: PackOptions,
-  put: PutBlock,
+  put?: PutBlock,
 ): Promise<PackedRows> {
   const packer = new RowPacker(tokenizer, options, put);
   let taken = 0;
   for await (const row of rows) {
     if (options.maxSamples >= 0 && taken >= options.maxSamples) break;
     taken++;
-    await packer.add(row);
+    const full = packer.add(row);
+    if (full !== undefined) await full;
   }
   return packer.finish();
 }
 
 interface PendingRow {
   readonly row: Row;
+  /** Empty where nothing is stored and no tokens are counted any more. */
   readonly line: string;
 }
 
@@ -77,7 +83,8 @@ class RowPacker {
   readonly #options: PackOptions;
   readonly #renderer: RowRenderer;
   readonly #template: string | undefined;
-  readonly #writer: BlockWriter;
+  /** undefined: rows are only checked. */
+  readonly #writer: BlockWriter | undefined;
   #batch: PendingRow[] = [];
   #batchCharacters = 0;
   /** Characters of the lines whose tokens were counted, or not. */
@@ -92,27 +99,39 @@ class RowPacker {
   #hasChat = false;
   #lost: Promise<LostText> | undefined;
 
-  constructor(tokenizer: BatchTokenizer, options: PackOptions, put: PutBlock) {
+  constructor(tokenizer: BatchTokenizer, options: PackOptions, put: PutBlock | undefined) {
     this.#tokenizer = tokenizer;
     this.#options = options;
     this.#template = templateOf(tokenizer, options);
     this.#renderer = new RowRenderer(tokenizer, { ...options, template: this.#template });
-    this.#writer = new BlockWriter(put, options.blockBytes);
+    this.#writer = put && new BlockWriter(put, options.blockBytes);
   }
 
-  async add(row: Row): Promise<void> {
+  /** A promise where a batch is full. */
+  add(row: Row): Promise<void> | undefined {
     this.#renderer.check(row, (...why) => rowError(row, ...why));
+    const characters = charactersOf(row);
+    if (isHuge(row, characters, this.#options)) {
+      this.#filtered++;
+      return undefined;
+    }
     this.#hasChat ||= typeof row.prompt !== 'string';
-    const line = encodeRow(row);
+    const line = this.#writer !== undefined || this.#countsTokens() ? encodeRow(row) : '';
     this.#batch.push({ row, line });
-    this.#batchCharacters += line.length;
-    if (this.#batch.length === batchRows || this.#batchCharacters >= batchCharacters) await this.#endBatch();
+    this.#batchCharacters += line === '' ? characters : line.length;
+    const isFull = this.#batch.length === batchRows || this.#batchCharacters >= batchCharacters;
+    return isFull ? this.#endBatch() : undefined;
+  }
+
+  #countsTokens(): boolean {
+    const { filterOverlong, blockBytes = usualBlockBytes } = this.#options;
+    return filterOverlong || this.#characters < blockBytes;
   }
 
   async finish(): Promise<PackedRows> {
     await this.#endBatch();
     await this.#settle(0);
-    await this.#writer.end();
+    await this.#writer?.end();
     const counts = {
       rows: this.#rows,
       filtered: this.#filtered,
@@ -142,7 +161,7 @@ class RowPacker {
 
   async #endBatch(): Promise<void> {
     const rows = this.#batch;
-    const isCounted = this.#options.filterOverlong || this.#characters < (this.#options.blockBytes ?? usualBlockBytes);
+    const isCounted = this.#countsTokens();
     this.#characters += this.#batchCharacters;
     [this.#batch, this.#batchCharacters] = [[], 0];
     await nextTurn();
@@ -156,7 +175,10 @@ class RowPacker {
     await this.#settle(0);
     this.#allCounted = false;
     await this.#refuseLongest(rows);
-    for (const { line } of rows) await this.#keep(line);
+    for (const { line } of rows) {
+      const full = this.#keep(line);
+      if (full !== undefined) await full;
+    }
   }
 
   /**
@@ -200,7 +222,8 @@ class RowPacker {
       const counts = (await batch?.counts) ?? [];
       for (const [i, { row, line }] of (batch?.rows ?? []).entries()) {
         const count = counts[i];
-        if (count !== undefined && this.#isKept(row, count)) await this.#keep(line);
+        const full = count !== undefined && this.#isKept(row, count) ? this.#keep(line) : undefined;
+        if (full !== undefined) await full;
       }
     }
   }
@@ -222,18 +245,8 @@ class RowPacker {
     return true;
   }
 
-  async #keep(line: string): Promise<void> {
+  #keep(line: string): Promise<void> | undefined {
     this.#rows++;
-    await this.#writer.add(line);
+    return this.#writer?.add(line);
   }
-}
-
-/** Characters of the prompt and the longer response. */
-function charactersOf({ prompt, response = '', rejected = '' }: Row): number {
-  const inMessages = (messages: readonly Readonly<Record<string, unknown>>[]) =>
-    messages.reduce((sum, { content }) => sum + (typeof content === 'string' ? content.length : 0), 0);
-  const inText = (text: string | Readonly<Record<string, unknown>>) =>
-    typeof text === 'string' ? text.length : inMessages([text]);
-  const ofPrompt = typeof prompt === 'string' ? prompt.length : inMessages(prompt);
-  return ofPrompt + Math.max(inText(response), inText(rejected));
 }

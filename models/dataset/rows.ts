@@ -9,6 +9,7 @@ import { knownForm } from './forms.ts';
 import { pairOf } from './pair-row.ts';
 import { rawRows } from './raw-rows.ts';
 import { type RawRow, type RowPlace, rowError } from './raw.ts';
+import { assertWellFormed } from './well-formed.ts';
 
 /** A prompt: chat messages for the chat template, or text that is used as it is. */
 export type Prompt = string | readonly ChatMessage[];
@@ -60,6 +61,7 @@ export async function* readRows(
       const copies = Math.floor((rows + 1) * weight) - Math.floor(rows * weight);
       rows++;
       const made = madeOf(raw, columns);
+      for (const one of made) assertWellFormed(one);
       for (let copy = 0; copy < copies; copy++) for (const one of made) yield one; // yield* waits twice for each
     }
     if (rows === 0) throw new InvalidInputError(`${file}: there are no rows`, { where: file });
