@@ -171,6 +171,27 @@ describe('readDecoderSpec', () => {
     ],
     [{ architectures: ['Qwen2ForSequenceClassification'] }, /Qwen2ForSequenceClassification.*supported/],
     [{ model_type: 'mistral' }, /mistral/],
+    [{ architectures: ['LlamaForCausalLM', 'Qwen2ForCausalLM'] }, /must name one class/],
+    [
+      { rope_scaling: { rope_type: 'linear', type: 'llama3', factor: 2 } },
+      /rope_type is "linear", but type is "llama3": remove the wrong one/,
+    ],
+    [{ rope_theta: 1e4, rope_parameters: { rope_theta: 5e5 } }, /rope_theta is 10000, but rope_theta of the rope/],
+    [
+      { rope_scaling: { type: 'linear', factor: 2 }, rope_parameters: { type: 'linear', factor: 4 } },
+      /rope_scaling.factor is 2, but rope_parameters.factor is 4/,
+    ],
+    [
+      {
+        ...mistral,
+        sliding_window: null,
+        layer_types: [
+          'sliding_attention',
+          ...Array.from({ length: llama.num_hidden_layers - 1 }, () => 'full_attention'),
+        ],
+      },
+      /names sliding_attention, but sliding_window is null/,
+    ],
     [{ hidden_act: 'gelu' }, /gelu.*supported: silu/],
     [{ torch_dtype: 'float8_e4m3fn' }, /float8_e4m3fn.*supported: float32, bfloat16, float16/],
     [{ rope_scaling: { rope_type: 'yarn', factor: 2 } }, /yarn.*supported: default, linear, llama3/],

@@ -137,6 +137,8 @@ function readArchitecture(config: Fields, wanted: readonly HeadKind[]): { family
     throw refusal(config, `model_type ${show(modelType)} is not supported; ${supported}`);
   }
   const name: unknown = Array.isArray(classes) ? classes[0] : undefined;
+  if (Array.isArray(classes) && classes.length > 1)
+    throw refusal(config, `architectures must name one class, found ${show(classes)}: remove the others`);
   const found = known.find((one) => one.name === name);
   if (found === undefined)
     throw refusal(config, `architecture ${show(name ?? classes)} is not supported; ${supported}`);

@@ -4,6 +4,7 @@ export type { Prompt, Row, RowColumns } from './dataset/rows.ts';
 export { rawRows } from './dataset/raw-rows.ts';
 export { rowError } from './dataset/raw.ts';
 export type { RawRow, RowPlace } from './dataset/raw.ts';
+export { knownTokens, unknownToken } from './dataset/known-tokens.ts';
 export { packRows } from './dataset/pack.ts';
 export type { PackedRows, PackOptions } from './dataset/pack.ts';
 export type { PutBlock } from './dataset/blocks.ts';

@@ -20,6 +20,7 @@ export function ropeInverseFrequencies(
   mayTurnFewer = false,
 ): number[] {
   const rope = new Fields(ropeSettings(config), `${config.where}: rope`);
+  refuseContradictions(config, rope);
   const theta = rope.positive('rope_theta', config.positive('rope_theta', 10_000));
   const partial = rope.get('partial_rotary_factor') ?? config.get('partial_rotary_factor') ?? 1;
   if (partial !== 1 && !mayTurnFewer)
@@ -35,6 +36,29 @@ export function ropeInverseFrequencies(
   }
   if (type === 'llama3') return llama3Scaling(plain, rope, maxPositions);
   throw unsupported(config, `rope type ${show(type)} is not supported; supported: ${supportedRopeTypes.join(', ')}`);
+}
+
+/** Old and new keys may stand side by side, with one meaning: in settings of transformers 4 and 5, and of its `type`. */
+function refuseContradictions(config: Fields, rope: Fields): void {
+  const [scaling, parameters] = [config.get('rope_scaling'), config.get('rope_parameters')];
+  const pairs: readonly (readonly [string, unknown, string, unknown])[] = [
+    ['rope_type', rope.get('rope_type'), 'type', rope.get('type')],
+    ['rope_theta', config.get('rope_theta'), 'rope_theta of the rope settings', rope.get('rope_theta')],
+    [
+      'partial_rotary_factor',
+      config.get('partial_rotary_factor'),
+      'that of the rope settings',
+      rope.get('partial_rotary_factor'),
+    ],
+    ...(isObject(scaling) && isObject(parameters)
+      ? ['rope_type', 'type', 'factor', 'rope_theta'].map(
+          (name) => [`rope_scaling.${name}`, scaling[name], `rope_parameters.${name}`, parameters[name]] as const,
+        )
+      : []),
+  ];
+  for (const [name, value, other, found] of pairs)
+    if (value !== undefined && found !== undefined && value !== null && found !== null && value !== found)
+      throw unsupported(config, `${name} is ${show(value)}, but ${other} is ${show(found)}: remove the wrong one`);
 }
 
 /** How many dimensions of a head turn, rounded down as in transformers. */

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { InvalidInputError } from '../core/errors.ts';
+import { parseHeader } from './safetensors/header.ts';
 import {
   type MemoryTensor,
   decodeSafetensors,
@@ -53,6 +54,53 @@ function file(header: unknown, dataBytes: number): Uint8Array {
   bytes.set(json, 8);
   return bytes;
 }
+
+/** Headers that the reference reader takes (safetensors 0.8.0 of PyPI, `deserialize`). */
+describe('a header as other writers make it', () => {
+  const entry = (begin: number, end: number, dtype = 'F32', shape = [1]) => ({
+    dtype,
+    shape,
+    data_offsets: [begin, end],
+  });
+  const one = JSON.stringify({ a: entry(0, 4) });
+  it.each<[string, Uint8Array]>([
+    ['__metadata__: null', file({ __metadata__: null, a: entry(0, 4) }, 4)],
+    ['empty metadata', file({ __metadata__: {}, a: entry(0, 4) }, 4)],
+    ['blanks after it', file(`${one}   `, 4)],
+    ['a line end and a tab after it', file(`${one}\n\t`, 4)],
+    ['blanks before it', file(`  ${one}`, 4)],
+    ['no tensors', file({}, 0)],
+    ['a tensor without elements at the end', file({ a: entry(0, 4), z: entry(4, 4, 'F32', [0]) }, 4)],
+    ['one in the middle', file({ a: entry(0, 4), z: entry(4, 4, 'F32', [0, 3]), b: entry(4, 8) }, 8)],
+    ['one at the start', file({ z: entry(0, 0, 'F32', [0]), a: entry(0, 4) }, 4)],
+    ['a field of its own', file({ a: { ...entry(0, 4), more: 1 } }, 4)],
+    ['a name twice, of which the last stands', file(`{"a":${one.slice(5, -1)},"a":${one.slice(5, -1)}}`, 4)],
+  ])('is read: %s', (_, bytes) => expect(() => decodeSafetensors(bytes)).not.toThrow());
+
+  it.each([
+    ['F8_E4M3', 1, [1]],
+    ['F8_E8M0', 1, [1]],
+    ['F8_E4M3FNUZ', 1, [1]],
+    ['C64', 8, [1]],
+    ['F4', 1, [2]],
+    ['F6_E2M3', 3, [4]],
+  ])('has a tensor of type %s, which is refused only when it is read', (dtype, bytes, shape) => {
+    const header = { a: entry(0, bytes, dtype, shape) };
+    const json = new TextEncoder().encode(JSON.stringify(header));
+    expect(parseHeader(json, bytes, 'x').tensors).toMatchObject([{ dtype }]);
+    expect(() => decodeSafetensors(file(header, bytes))).toThrow(new RegExp(dtype));
+  });
+
+  it.each<[string, Uint8Array]>([
+    ['a null in the metadata', file({ __metadata__: { a: null } }, 0)],
+    ['a list as metadata', file({ __metadata__: [] }, 0)],
+    ['a zero byte after it', file(`${one}\0`, 4)],
+    ['a byte order mark', file(`\ufeff${one}`, 4)],
+    ['half a byte of F4', file({ a: entry(0, 1, 'F4', [1]) }, 1)],
+    ['offsets that go back', file({ a: entry(4, 0, 'F32', [0]) }, 4)],
+    ['a tensor that is null', file({ a: null }, 0)],
+  ])('is refused: %s', (_, bytes) => expect(() => decodeSafetensors(bytes)).toThrow(InvalidInputError));
+});
 
 describe('damage', () => {
   const f32 = (begin: number, end: number, shape = [1]): unknown => ({

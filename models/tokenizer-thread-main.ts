@@ -23,8 +23,8 @@ async function open(folder: string): Promise<OpenedTokenizer> {
   const opening = openTokenizer(folder);
   tokenizers.set(folder, opening);
   opening.catch(() => tokenizers.delete(folder));
-  const { specialTokens, chatTemplate } = await opening;
-  return { specialTokens, chatTemplate };
+  const { specialTokens, chatTemplate, vocabSize, stopTokens } = await opening;
+  return { specialTokens, chatTemplate, vocabSize, stopTokens };
 }
 
 async function ask(folder: string, { method, args }: Exclude<ToTokenizers['call'], 'open'>): Promise<unknown> {

@@ -19,10 +19,7 @@ export interface ToTokenizers {
 
 export type FromTokenizers = { readonly id: number } & ({ readonly result: unknown } | { readonly thrown: ThrownJson });
 
-export interface OpenedTokenizer {
-  readonly specialTokens: SpecialTokens;
-  readonly chatTemplate: string | undefined;
-}
+export type OpenedTokenizer = Pick<BatchTokenizer, 'specialTokens' | 'chatTemplate' | 'vocabSize' | 'stopTokens'>;
 
 /** Throws InvalidInputError when a file is missing or damaged. */
 export async function openTokenizerThread(folder: string): Promise<BatchTokenizer> {
@@ -34,11 +31,15 @@ class ThreadTokenizer implements BatchTokenizer {
   readonly #folder: string;
   readonly specialTokens: SpecialTokens;
   readonly chatTemplate: string | undefined;
+  readonly vocabSize: number;
+  readonly stopTokens: readonly number[];
 
-  constructor(folder: string, { specialTokens, chatTemplate }: OpenedTokenizer) {
+  constructor(folder: string, { specialTokens, chatTemplate, vocabSize, stopTokens }: OpenedTokenizer) {
     this.#folder = folder;
     this.specialTokens = specialTokens;
     this.chatTemplate = chatTemplate;
+    this.vocabSize = vocabSize;
+    this.stopTokens = stopTokens;
   }
 
   encodeBatch(texts: readonly string[], options: EncodeOptions = {}): Promise<Int32Array[]> {

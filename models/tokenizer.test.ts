@@ -111,8 +111,8 @@ describe('openTokenizerThread', () => {
     expect(await there.decodeBatch(encoded, { skipSpecial: true })).toEqual(
       encoded.map((ids) => here.decode(ids, { skipSpecial: true })),
     );
-    const { specialTokens, chatTemplate } = here;
-    expect({ ...there }).toEqual({ specialTokens, chatTemplate });
+    const { specialTokens, chatTemplate, vocabSize, stopTokens } = here;
+    expect({ ...there }).toEqual({ specialTokens, chatTemplate, vocabSize, stopTokens });
   });
 
   it('says what is wrong as on the main thread, and goes on with other folders', async () => {

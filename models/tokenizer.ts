@@ -26,6 +26,13 @@ export interface BatchTokenizer {
   readonly specialTokens: SpecialTokens;
   /** The chat template of the folder, if it has one. */
   readonly chatTemplate: string | undefined;
+  /** Ids go from 0 to vocabSize − 1, added tokens included. */
+  readonly vocabSize: number;
+  /**
+   * Generation ends after any of these: the eos ids of config.json and generation_config.json, and the tokenizer's own.
+   * Ascending.
+   */
+  readonly stopTokens: readonly number[];
   encodeBatch(texts: readonly string[], options?: EncodeOptions): Promise<Int32Array[]>;
   /** Tokens of each text, counted on other threads. */
   lengths(texts: readonly string[], options?: EncodeOptions): Promise<number[]>;
@@ -34,17 +41,10 @@ export interface BatchTokenizer {
 }
 
 export interface Tokenizer extends BatchTokenizer {
-  /** Ids go from 0 to vocabSize − 1, added tokens included. */
-  readonly vocabSize: number;
   readonly bosId: number | undefined;
   readonly eosId: number | undefined;
   /** Id of the pad token; without one that of the end token, else undefined. */
   readonly padId: number | undefined;
-  /**
-   * Generation ends after any of these: the eos ids of config.json and generation_config.json, and the tokenizer's own.
-   * Ascending.
-   */
-  readonly stopTokens: readonly number[];
   encode(text: string, options?: EncodeOptions): Promise<Int32Array>;
   encodePair(text: string, pair: string, options?: EncodeOptions): Promise<Int32Array>;
   /** Unknown ids are ignored. */

@@ -142,12 +142,39 @@ describe('model folders', () => {
     await expect(loadWeights(folder, trainer)).rejects.toThrow(
       'belong to no parameter of this architecture: model.vision.weight',
     );
-    const harmless = ['lm_head.weight', 'model.layers.0.self_attn.rotary_emb.inv_freq'].map((name) => ({
-      ...stray,
-      name,
-    }));
-    await write([...all, ...harmless]);
+    const rope = Float32Array.from(trainer.spec.layers[0]?.mixer.rope ?? []);
+    const frequencies = { name: 'model.layers.0.self_attn.rotary_emb.inv_freq', shape: [rope.length], data: rope };
+    await write([...all, frequencies]);
     await loadWeights(folder, trainer);
+  });
+
+  it.each([
+    ['module.', 'the names begin with "module."'],
+    ['_orig_mod.', 'the names begin with "_orig_mod."'],
+    ['language_model.', 'the names begin with "language_model."'],
+    [undefined, 'the names lack "model."'],
+  ])('whose tensors have the names of a wrapper (%s) are refused with what to do', async (prefix, hint) => {
+    const trainer = makeTrainer((i) => i);
+    const renamed = tensorsOf(trainer).map((one) => ({
+      ...one,
+      name: prefix === undefined ? one.name.replace(/^model\./, '') : prefix + one.name,
+    }));
+    await writeModelFiles(folder, renamed, { dtype: 'F32' });
+    await expect(loadWeights(folder, trainer)).rejects.toMatchObject({ hint: expect.stringContaining(hint) });
+  });
+
+  it('with weights twice, a shard that no index names, or an adapter are refused', async () => {
+    const trainer = makeTrainer((i) => i);
+    await writeModelFiles(folder, tensorsOf(trainer), { dtype: 'F32', maxShardBytes: 1000 });
+    const shard = (await readdir(folder)).find((name) => name.startsWith('model-')) ?? '';
+    await writeFile(join(folder, 'model-00099-of-00099.safetensors'), await readFile(join(folder, shard)));
+    await expect(openSafetensors(folder)).rejects.toThrow('model-00099-of-00099.safetensors is not in');
+    await rm(join(folder, 'model-00099-of-00099.safetensors'));
+    await writeFile(join(folder, 'model.safetensors'), await readFile(join(folder, shard)));
+    await expect(openSafetensors(folder)).rejects.toThrow('there are weights in model.safetensors and in the shards');
+    await rm(join(folder, 'model.safetensors'));
+    await writeFile(join(folder, 'adapter_config.json'), '{}');
+    await expect(openSafetensors(folder)).rejects.toThrow('holds a low-rank adapter');
   });
 
   it('give clear errors for a bad folder or index', async () => {

@@ -7,6 +7,7 @@ import { InvalidInputError } from '../core/errors.ts';
 import type { ParameterInfo } from '../core/ports/policy.ts';
 import type { JsonObject } from './fields.ts';
 import { writeNewFolder } from './new-folder.ts';
+import { checkUnused } from './unused-tensors.ts';
 import { type FloatTensor, type TensorFolder, openSafetensors, writeModelFiles } from './safetensors.ts';
 
 /** The part of a model in memory that loading needs. Each weight has a place in one flat array. */
@@ -31,6 +32,7 @@ export async function loadWeights(
   const source = await openSafetensors(folder);
   try {
     checkTensors(source, parameters, newHead || isTied(trainer.spec));
+    await checkUnused(source, trainer.spec, { newHead, onBytes });
     for (const { name, offset } of parameters) {
       let at = 0;
       for await (const values of source.values(name)) {
@@ -73,8 +75,11 @@ export function checkTensors(
   parameters: readonly Pick<ParameterInfo, 'name' | 'shape'>[],
   unusedHead: boolean,
 ): void {
-  const refuse = (message: string): InvalidInputError =>
-    new InvalidInputError(`${source.folder}: ${message}`, { where: source.folder });
+  const refuse = (message: string, hint?: string): InvalidInputError =>
+    new InvalidInputError(`${source.folder}: ${message}`, {
+      where: source.folder,
+      ...(hint !== undefined && { hint }),
+    });
   const missing = parameters.filter(({ name }) => !source.tensors.has(name));
   const first = missing[0];
   if (first !== undefined) {
@@ -82,7 +87,10 @@ export function checkTensors(
       missing.length > 1
         ? ` (and ${missing.length - 1} more: ${list(missing.slice(1).map((tensor) => tensor.name))})`
         : '';
-    throw refuse(`tensor ${first.name} is missing: expected shape [${first.shape.join(', ')}], found none${more}`);
+    throw refuse(
+      `tensor ${first.name} is missing: expected shape [${first.shape.join(', ')}], found none${more}`,
+      prefixHint(source, first.name),
+    );
   }
   for (const { name, shape } of parameters) {
     const found = source.tensors.get(name);
@@ -99,7 +107,16 @@ export function checkTensors(
     throw refuse(`${extra.length} tensors belong to no parameter of this architecture: ${list(extra)}`);
 }
 
-/** Buffers that old checkpoints contain, and an output head that the model does not use: it is tied, or another one. */
+/** Wrappers of a model leave their name before every tensor's: `module.`, `_orig_mod.`, `language_model.`. */
+function prefixHint(source: TensorFolder, name: string): string | undefined {
+  const bare = name.replace(/^model\./, '');
+  const found = [...source.tensors.keys()].find((stored) => stored.endsWith(`.${name}`) || stored === bare);
+  if (found === undefined) return undefined;
+  if (found === bare) return `the names lack "model.": save the whole model, not its inner one, as in transformers`;
+  return `the names begin with "${found.slice(0, -name.length)}": save the inner model, whose names begin with "model."`;
+}
+
+/** Tensors that a model does not read; unused-tensors.ts compares what they hold. */
 function isHarmless(name: string, unusedHead: boolean): boolean {
   return name.endsWith('rotary_emb.inv_freq') || (unusedHead && name === 'lm_head.weight');
 }

@@ -5,8 +5,11 @@ import { isTied } from '../../core/decoder-spec.ts';
 import { batchArithmetic } from '../../core/recipe/index.ts';
 import { headOfConfig } from '../../models/config.ts';
 import { openSafetensors } from '../../models/safetensors.ts';
+import { checkUnused } from '../../models/unused-tensors.ts';
 import { checkTensors, readConfigJson, withoutHead } from '../../models/weights.ts';
-import type { Check } from './checks.ts';
+import { InvalidInputError } from '../../core/errors.ts';
+import type { BatchTokenizer } from '../../models/tokenizer.ts';
+import type { Check, Finding } from './checks.ts';
 
 export const modelCheck: Check = {
   name: 'model',
@@ -22,6 +25,7 @@ export const modelCheck: Check = {
     try {
       const newHead = headOfConfig(await readConfigJson(folder)) !== spec.head.kind;
       checkTensors(source, newHead ? withoutHead(spec, spec.tensors) : spec.tensors, newHead || isTied(spec));
+      await checkUnused(source, spec, { newHead });
     } finally {
       await source.close();
     }
@@ -49,9 +53,37 @@ export const lengthsCheck: Check = {
 export const tokenizerCheck: Check = {
   name: 'tokenizer',
   look: async (inputs) => {
-    await inputs.tokenizer();
-    return undefined;
+    const tokenizer = await inputs.tokenizer();
+    const { vocab } = await inputs.decoder();
+    const { path } = inputs.recipe.model;
+    const beyond = tokenizer.stopTokens.filter((id) => id >= vocab);
+    if (beyond.length > 0 && beyond.length === tokenizer.stopTokens.length)
+      throw new InvalidInputError(
+        `${path}: no response could end: the model has embeddings for the tokens 0 to ${vocab - 1}, and the end tokens are ${beyond.join(', ')}`,
+        { where: path, hint: 'resize the model’s embedding to the tokenizer, or name an end token that the model has' },
+      );
+    if (tokenizer.vocabSize <= vocab) return endTokens(path, tokenizer);
+    return { status: 'warning', detail: `${path}: ${await withoutEmbedding(tokenizer, vocab)}` };
   },
 };
+
+/** config.json, generation_config.json and the tokenizer may name different end tokens: every one of them ends a response. */
+async function endTokens(path: string, tokenizer: BatchTokenizer): Promise<Finding | undefined> {
+  const { stopTokens } = tokenizer;
+  if (stopTokens.length < 2) return undefined;
+  const texts = await tokenizer.decodeBatch(stopTokens.map((id) => Int32Array.of(id)));
+  const named = stopTokens.map((id, i) => `${id} ${JSON.stringify(texts[i])}`).join(', ');
+  return { detail: `${path}: a response ends with any of the tokens ${named}` };
+}
+
+/** Says which tokens the model cannot read; a row with one of them is refused by the check of the rows. */
+async function withoutEmbedding(tokenizer: BatchTokenizer, vocab: number): Promise<string> {
+  const named = Object.entries(tokenizer.specialTokens);
+  const ids = await tokenizer.encodeBatch(named.map(([, text]) => text));
+  const special = named.filter((_, i) => ids[i]?.length === 1 && (ids[i]?.[0] ?? 0) >= vocab);
+  const first = special.map(([name, text]) => `${name} ${JSON.stringify(text)}`).join(', ');
+  const tokens = `the tokenizer has ${tokenizer.vocabSize} tokens and the model embeddings for ${vocab}`;
+  return `${tokens}${first === '' ? '' : `; without one: ${first}`}; every row is checked for them`;
+}
 
 const sizeOf = (shape: readonly number[]): number => shape.reduce((product, size) => product * size, 1);

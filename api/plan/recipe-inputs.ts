@@ -93,12 +93,20 @@ export class RecipeInputs {
     return (this.#tokenizer ??= this.model().then(({ tokenizerFolder }) => openTokenizerThread(tokenizerFolder)));
   }
 
+  /** A model that cannot be read is refused by its own check. */
+  #vocab(): Promise<number | undefined> {
+    return this.decoder().then(
+      ({ vocab }) => vocab,
+      () => undefined,
+    );
+  }
+
   /** Throws InvalidInputError with file and row number. */
   rows(part: RowsPart): Promise<RunRows> {
     const known = this.#rows.get(part);
     if (known !== undefined) return known;
-    const reading = this.tokenizer().then((tokenizer) =>
-      loadRows(this.recipe, part, tokenizer, this.ports.now, this.#blocks?.(part)),
+    const reading = this.tokenizer().then(async (tokenizer) =>
+      loadRows(this.recipe, part, tokenizer, this.ports.now, this.#blocks?.(part), { vocab: await this.#vocab() }),
     );
     this.#rows.set(part, reading);
     return reading;

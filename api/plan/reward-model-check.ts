@@ -8,6 +8,7 @@ import { OnnxClassifier, isOnnxFolder, onnxFile } from '../../infra/onnx/classif
 import { headOfConfig, padTokenOf, readScoreSpec } from '../../models/config.ts';
 import { Fields } from '../../models/fields.ts';
 import { openSafetensors } from '../../models/safetensors.ts';
+import { checkUnused } from '../../models/unused-tensors.ts';
 import { checkTensors, readConfigJson } from '../../models/weights.ts';
 import type { Check, Finding } from './checks.ts';
 import type { RecipeInputs } from './recipe-inputs.ts';
@@ -35,6 +36,7 @@ export const rewardModelCheck: Check = {
     const source = await openSafetensors(folder);
     try {
       checkTensors(source, spec.tensors, false);
+      await checkUnused(source, spec);
     } finally {
       await source.close();
     }

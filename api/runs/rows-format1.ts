@@ -56,7 +56,7 @@ async function storeInBlocks(
   const blocks = new WaitingBlocks(join(home, 'cache'));
   try {
     const put = (bytes: Uint8Array, rows: number) => blocks.add(bytes, rows);
-    const rows = await loadRows(recipe, part, tokenizer, now, put, subset);
+    const rows = await loadRows(recipe, part, tokenizer, now, put, { subset });
     return { digest: await blocks.store(store, rows.rules), count: rows.count, notes: linesOf(rows) };
   } finally {
     await blocks.remove();

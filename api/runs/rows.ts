@@ -3,7 +3,7 @@ import { runKinds, samplesResponses } from '../../core/run-kinds.ts';
 import { counted } from '../../core/quantities.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { DatasetRules } from '../../core/records/dataset-index.ts';
-import { packRows, readRows } from '../../models/dataset.ts';
+import { knownTokens, packRows, readRows } from '../../models/dataset.ts';
 import type { PutBlock, Row, RowCounts, TokenizeOptions } from '../../models/dataset.ts';
 import type { BatchTokenizer } from '../../models/tokenizer.ts';
 import { scorerRules } from './scorer-rules.ts';
@@ -35,8 +35,9 @@ export type Subset = 'verl' | 'first';
 
 /**
  * Reads the rows, checks them and passes them on in blocks, if somebody takes them; twice where a random subset is
- * taken. They are tokenised when they are drawn. Throws InvalidInputError with file and row number. `now`: the date that templates see, unless
- * the recipe sets one.
+ * taken. They are tokenised when they are drawn. Throws InvalidInputError with file and row number. `now`: the date
+ * that templates see, unless the recipe sets one. `vocab`: tokens that the model has embeddings for; undefined where the
+ * model cannot be read.
  */
 export async function loadRows(
   recipe: Recipe,
@@ -44,14 +45,15 @@ export async function loadRows(
   tokenizer: BatchTokenizer,
   now: Date,
   put: PutBlock | undefined,
-  subset: Subset = 'verl',
+  { subset = 'verl', vocab }: { readonly subset?: Subset; readonly vocab?: number | undefined } = {},
 ): Promise<RunRows> {
   const options = tokenizeOptionsOf(recipe, part, now);
   const scorers = new Set<string>();
   const isRandom = subset === 'verl' && takesRandomRows(recipe, part);
   const rows = isRandom ? await randomRows(recipe, part, scorers) : checkedRows(recipe, part, scorers);
   const limit = isRandom ? { maxSamples: -1 } : {};
-  const { rules, counts } = await packRows(rows, tokenizer, { ...options, ...limit }, put);
+  const known = vocab === undefined ? rows : knownTokens(rows, tokenizer, options, vocab);
+  const { rules, counts } = await packRows(known, tokenizer, { ...options, ...limit }, put);
   const notes = notesOf(counts, part, options);
   return { count: counts.rows, rules, notes, warnings: warningsOf(counts, part), scorers: [...scorers] };
 }

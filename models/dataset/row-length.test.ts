@@ -14,6 +14,8 @@ afterEach(async () => rm(folder, { recursive: true }));
 
 /** Each character is a token. It never sees a text that is long enough to be refused by its length. */
 const tokenizer: BatchTokenizer = {
+  vocabSize: 65_536,
+  stopTokens: [],
   specialTokens: { eos_token: '.' },
   chatTemplate: '{{ messages[0].content }}',
   encodeBatch: async (texts) => texts.map((text) => new Int32Array(text.length)),

@@ -8,6 +8,7 @@ import {
   readLayerTypes,
   readSizes,
   readWindow,
+  refuseWithoutWindow,
   separateGlu,
   separateQkv,
   sharedRope,
@@ -33,6 +34,7 @@ export const gemma2: Family = {
     const rope = sharedRope(config, sizes);
     const window = readWindow(config, 4096);
     const types = readLayerTypes(config, sizes.layers);
+    refuseWithoutWindow(config, types, window);
     const slides = (index: number) => (types === undefined ? index % 2 === 0 : types[index] === 'sliding_attention');
     const scale = pow(config.positive('query_pre_attn_scalar', 256), -0.5);
     const softcap = readSoftcap(config, 'attn_logit_softcapping', 50);

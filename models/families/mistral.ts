@@ -7,6 +7,7 @@ import {
   readLayerTypes,
   readSizes,
   readWindow,
+  refuseWithoutWindow,
   separateGlu,
   separateQkv,
   sharedRope,
@@ -23,6 +24,7 @@ export const mistral: Family = {
     const rope = sharedRope(config, sizes);
     const window = readWindow(config, 4096);
     const types = readLayerTypes(config, sizes.layers);
+    refuseWithoutWindow(config, types, window);
     return decoder(tensors, sizes, (at, index) => ({
       norms: normsBefore(tensors, at, sizes),
       mixer: gqa(sizes, {

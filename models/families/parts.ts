@@ -182,6 +182,12 @@ export function readLayerTypes(config: Fields, layers: number): readonly unknown
   return types;
 }
 
+/** Refuses layers that should slide where no window says how far. */
+export function refuseWithoutWindow(config: Fields, types: readonly unknown[] | undefined, window: number): void {
+  if (window === 0 && types?.includes('sliding_attention') === true)
+    throw refusal(config, 'layer_types names sliding_attention, but sliding_window is null: set one of the two');
+}
+
 /** A window that null turns off and whose absence means the family's default; a default of 0 is none. */
 export function readWindow(config: Fields, fallback: number): number {
   const none = config.has('sliding_window') ? config.get('sliding_window') === null : fallback === 0;

@@ -154,9 +154,11 @@ async function findShards(folder: string): Promise<Shards> {
   } catch (cause) {
     throw new InvalidInputError(`${folder}: there is no such model folder`, { where: folder, cause });
   }
-  if (names.includes('model.safetensors')) return { files: ['model.safetensors'], places: new Map() };
   const index = 'model.safetensors.index.json';
-  if (names.includes(index)) return readIndex(join(folder, index));
+  const shards = names.includes(index) ? await readIndex(join(folder, index)) : undefined;
+  refuseOthers(folder, names, shards?.files ?? []);
+  if (names.includes('model.safetensors')) return { files: ['model.safetensors'], places: new Map() };
+  if (shards !== undefined) return shards;
   const others = names.filter((name) => /\.(bin|pt|pth|gguf|safetensors)$/.test(name));
   throw new InvalidInputError(
     `${folder}: expected model.safetensors or ${index}, found ${others.length > 0 ? others.join(', ') : 'no weights'}`,
@@ -165,6 +167,30 @@ async function findShards(folder: string): Promise<Shards> {
       hint: 'Save the model with safe_serialization=True.',
     },
   );
+}
+
+/** Refuses files that belong to the model as well as those that would be read: nobody can say which ones are meant. */
+function refuseOthers(folder: string, names: readonly string[], listed: readonly string[]): void {
+  const refuse = (message: string, hint: string) =>
+    new InvalidInputError(`${folder}: ${message}`, { where: folder, hint });
+  const present = listed.filter((name) => name !== 'model.safetensors' && names.includes(name));
+  if (names.includes('model.safetensors') && present.length > 0)
+    throw refuse(
+      `there are weights in model.safetensors and in the shards of model.safetensors.index.json (${present[0]})`,
+      'move the weights that are not meant to another folder',
+    );
+  const shard = /^model-\d+-of-\d+\.safetensors$/;
+  const left = listed.length === 0 ? [] : names.filter((name) => shard.test(name) && !listed.includes(name));
+  if (left.length > 0)
+    throw refuse(
+      `${left[0]} is not in model.safetensors.index.json`,
+      'move it to another folder, or save the model again: the index names every shard',
+    );
+  if (names.includes('adapter_config.json'))
+    throw refuse(
+      'adapter_config.json: the folder holds a low-rank adapter beside the weights, and only the weights would be read',
+      'merge the adapter into the weights (peft: merge_and_unload), or move it to another folder',
+    );
 }
 
 async function readIndex(path: string): Promise<Shards> {

@@ -30,6 +30,7 @@ import { trackedPrompts } from './prompt-trackers.ts';
 import type { TrackedBatch } from './prompt-trackers.ts';
 import { rewardsOf } from './rewards.ts';
 import type { BatchRewards } from './rewards.ts';
+import { rowSequences } from './row-sequences.ts';
 import { rowsOf } from './rows.ts';
 
 import { isOfAdvantages, learnsFirst, primeTensors } from './prime.ts';
@@ -123,11 +124,9 @@ export async function readParts(
 /** Rows with responses: every draw is one sample, or the two of a pair, the chosen one first. */
 async function rowsToLearn(host: EngineHost, input: AdvantageInput, context: JobContext): Promise<Composition> {
   const dataset = await host.dataset(context, input.inputs.train);
-  const tokenizer = await tokenizerOf(await host.modelFolder(context, input.inputs.model, 'text'));
-  const sequences = await dataset.sequences(
-    input.draws.map(({ row }) => row),
-    tokenizer,
-  );
+  const folder = await host.modelFolder(context, input.inputs.model, 'text');
+  const rows = input.draws.map(({ row }) => row);
+  const sequences = await rowSequences(dataset, rows, await tokenizerOf(folder), folder);
   const perDraw = input.algorithm.samplesPerDraw;
   const samples = input.draws.flatMap(({ draw, row }, i) => {
     const given = responsesOf(at(sequences, i));

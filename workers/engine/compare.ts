@@ -15,13 +15,14 @@ import { tokenizerOf } from '../tokenizers.ts';
 import type { EngineHost, JobContext } from './host.ts';
 import { byScores, judged, wholeOf } from './judge.ts';
 import type { Given, Judge } from './judge.ts';
+import { rowSequences } from './row-sequences.ts';
 import { packWhole } from './sequence-ends.ts';
 
 export async function compare(host: EngineHost, input: CompareInput, context: JobContext): Promise<CompareOutput> {
   const folder = await host.modelFolder(context, input.model, 'text');
   const dataset = await host.dataset(context, input.dataset);
   const rows = Array.from({ length: input.rows }, (_, row) => row);
-  const pairs = (await dataset.sequences(rows, await tokenizerOf(folder))).map(bothOf);
+  const pairs = (await rowSequences(dataset, rows, await tokenizerOf(folder), folder)).map(bothOf);
   const state = await host.stateAt(context, input, input.state);
   const judge =
     input.kind === 'rm'

@@ -1,5 +1,5 @@
 /** Batches for losses that compare the responses to a prompt. */
-import { InvalidInputError } from '../../core/errors.ts';
+import { PauseError } from '../../core/errors.ts';
 import { at } from '../../core/at.ts';
 import { needsOfLoss } from '../../core/rl/names.ts';
 import type { PolicyLossName } from '../../core/rl/names.ts';
@@ -21,7 +21,7 @@ export const groupsOf = (algorithm: AlgorithmSettings, samples: readonly Sample[
     : {};
 
 /**
- * The samples of an optimiser step as groups that are not divided. Throws InvalidInputError for one with more tokens
+ * The samples of an optimiser step as groups that are not divided. Throws PauseError for one with more tokens
  * than a micro-batch may have.
  */
 export function wholeGroups(
@@ -34,9 +34,12 @@ export function wholeGroups(
   const units = groups.map((rows) => rows.map((i) => at(members, i)));
   for (const unit of units) {
     if (tokensOf(unit) <= limit) continue;
-    throw new InvalidInputError(
+    throw new PauseError(
+      'GroupTooLarge',
       `the ${unit.length} responses to the prompt of draw ${at(samples, at(unit, 0)).draw} have ${tokensOf(unit)} tokens; the loss reads them in one micro-batch, which may have ${limit}`,
-      { hint: 'raise actor.ppo_max_token_len_per_gpu, or lower rollout.n or data.max_response_length' },
+      {
+        hint: 'raise the limit: petrel resume <run> actor.ppo_max_token_len_per_gpu=<tokens>; or lower rollout.n or data.max_response_length',
+      },
     );
   }
   return units;

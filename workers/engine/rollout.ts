@@ -10,13 +10,14 @@ import { tokenizerOf } from '../tokenizers.ts';
 import type { Completion } from './generation.ts';
 import type { EngineHost, JobContext } from './host.ts';
 import { journalled } from './journalled.ts';
+import { rowSequences } from './row-sequences.ts';
 
 export async function rollout(host: EngineHost, input: RolloutInput, context: JobContext): Promise<RolloutOutput> {
   const dataset = await host.dataset(context, input.dataset);
   const folder = await host.modelFolder(context, input.model, 'text');
   const tokenizer = await tokenizerOf(folder);
   const rows = input.draws.map(({ row }) => row);
-  const prompts = (await dataset.sequences(rows, tokenizer)).map(({ prompt }) => prompt);
+  const prompts = (await rowSequences(dataset, rows, tokenizer, folder)).map(({ prompt }) => prompt);
   // The longest prompt of all rows, because a larger generation later would drop the samples in flight.
   const room = { maxSeqs: input.maxSequences, maxModelLen: dataset.longestPrompt + input.maxNewTokens };
   const job = {
