@@ -1,13 +1,17 @@
 /**
- * Tests by their cost. `unit`: beside the files they test, quick. `component`: the same, with the engine or with
+ * `npm test` runs every test but those with the tag `long`, which `npm run test:long` runs: files whose first line is
+ * `@module-tag long`, and tests with `tags: ['long']`. A test is long when it repeats with other seeds, places, servers
+ * or damages what a quicker one shows once (a kill in each stage, a power cut at each call), or when one thing takes
+ * minutes. So `npm test` keeps each unit, each contract of a port, and one test for each thing that a stack does.
+ *
+ * Projects are by cost. `unit`: beside the files they test, quick. `component`: the same, with the engine or with
  * processes. `contract`: suites that every implementation of a port passes. `integration`: real servers and processes,
- * each file in a separate home. `recovery`: runs under faults. `tiles`: the engine's products for AMX. `alone`: files
- * that need the whole machine.
+ * each file in a separate home. `recovery`: runs under faults. `tiles`: the engine's products for AMX, all long.
+ * `alone`: files that need the whole machine.
  */
 import { readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
-import { BaseSequencer } from 'vitest/node';
-import type { TestSpecification } from 'vitest/node';
+import { ByDuration } from './tests/runner/sequencer.ts';
 
 const always = ['node_modules/**', 'dist/**', 'build/**'];
 const withEngineOrProcesses = [
@@ -19,7 +23,7 @@ const withEngineOrProcesses = [
   'infra/onnx',
   'rewards/code',
 ].map((folder) => `${folder}/**/*.test.ts`);
-const withServers = ['infra/stack/**/*.test.ts', 'tests/**/*.test.ts'];
+const withServers = ['infra/stack/**/*.test.ts', 'tests/*.test.ts', 'tests/!(runner)/**/*.test.ts'];
 const contracts = ['**/contracts/**/*.test.ts'];
 const recovery = ['tests/recovery/**/*.test.ts', 'tests/integration/full-disk.test.ts'];
 const alone = ['tests/threads.test.ts'];
@@ -29,14 +33,8 @@ const alone = ['tests/threads.test.ts'];
  */
 const sideBySide = { maxWorkers: 4, sequence: { groupOrder: 1 } };
 
-/** Files of several minutes. They begin first, so that at the end no core waits for one of them. */
-const longest = [
-  'kill-anything.test.ts',
-  'recovery/kill-algorithms.test.ts',
-  'black-box/desired-state.test.ts',
-  'recovery/s3.test.ts',
-  'integration/own-trainer.test.ts',
-];
+/** Milliseconds after which a test hangs. */
+const hangs = 1_200_000;
 
 /**
  * Processors without AMX run its products on tiles in memory, if they have the instructions for bf16 (native/RULES.md).
@@ -44,21 +42,15 @@ const longest = [
 const flags = readFileSync('/proc/cpuinfo', 'utf8');
 const emulatesTiles = /\bavx512_bf16\b/.test(flags) && !/\bamx_bf16\b/.test(flags);
 
-class LongestFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isLong = ({ moduleId }: TestSpecification) => longest.some((name) => moduleId.endsWith(name));
-    const sorted = await super.sort(files);
-    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))];
-  }
-}
-
 export default defineConfig({
   test: {
     pool: 'forks',
-    sequence: { sequencer: LongestFirst },
+    sequence: { sequencer: ByDuration },
     maxWorkers: 2,
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    tags: [{ name: 'long', description: 'runs in npm run test:long, not in npm test' }],
+    // They end a test that hangs. No test comes near them, on however busy a machine.
+    testTimeout: hangs,
+    hookTimeout: hangs,
     projects: [
       {
         extends: true,

@@ -302,7 +302,7 @@ function allowsFile(
 const PACKAGES = Object.keys(
   (JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { readonly dependencies: object }).dependencies,
 );
-const TEST_PACKAGES = ['vitest', 'vitest/config', 'fast-check'];
+const TEST_PACKAGES = ['vitest', 'vitest/config', 'vitest/node', 'fast-check'];
 
 /** Every test may use Node and the test packages. */
 function allowsPackage({ packages }: FolderRule, file: SourceFile, specifier: string): boolean {

@@ -55,6 +55,7 @@ const isEntry = (path: string): boolean => /\.test\.ts$|\.config\.ts$/.test(path
 export function unreached(root: string, files: readonly SourceFile[], graph: Graph): string[] {
   const scripts = [
     'package.json',
+    'vitest.config.ts',
     'cli/bin.mjs',
     'infra/bootstrap/typescript.mjs',
     'infra/bootstrap/programs-bundle.mjs',

@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * pause, stop, resume and cancel, each given while something is down or dies. Once everything is up again, every run
  * must reach the desired state without another command.

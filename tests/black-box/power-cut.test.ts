@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * A power cut at any system call of a run. After each cut the ledger is valid, nothing is lost that a user has seen,
  * and the run continues to the same weights. The calls are recorded from a real run (tests/power-cut).

@@ -1,3 +1,4 @@
+// @module-tag long
 /** The number of requests that commands make for a long run, counted at an S3 endpoint. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

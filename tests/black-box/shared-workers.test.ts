@@ -1,3 +1,4 @@
+// @module-tag long
 /** Several runs on the same workers: which run gets the trainer, and whether they disturb each other's rollouts. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// @module-tag long
 /** The control process dies while it buys and gives back: nothing is bought twice, and nothing is left. */
 import { afterAll, it } from 'vitest';
 import { FleetBed } from './bed.ts';

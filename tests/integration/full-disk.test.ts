@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * Full disks, on a small separate file system. This file runs itself again inside a user namespace, where it may mount
  * one. It is skipped where the machine forbids such namespaces.

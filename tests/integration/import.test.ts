@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * The fixtures of tests/imports, on example 01's model and rows: each is imported, planned, and run for two iterations,
  * all on one stack.

@@ -1,3 +1,4 @@
+// @module-tag long
 /** Runs of many iterations: their histories stay small, and they continue as new without loss. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DesiredState } from '../../core/run-states.ts';

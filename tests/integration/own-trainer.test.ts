@@ -1,3 +1,4 @@
+// @module-tag long
 /** A run whose critic is trained by jobs of its own: wherever its trainers are, it is the run of one trainer. */
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';

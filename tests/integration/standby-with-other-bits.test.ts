@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * A run with `trainer.standby: 1` and `deterministic: false` whose trainers compute in other bits, as on two kinds of
  * machines: when the leader is lost, the standby leads with its own state, in a new term, and loads and replays

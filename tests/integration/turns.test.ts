@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * Two runs on one trainer whose rollouts take longer than every time limit of the stack: nobody steals the trainer, and
  * no iteration is computed twice. The samplers are slow (PETREL_PACE), and the limits are those of a local stack.

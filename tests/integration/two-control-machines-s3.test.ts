@@ -1,3 +1,4 @@
+// @module-tag long
 /** Two control machines of one stack (tests/two-control-machines.ts), with a bucket as their store. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

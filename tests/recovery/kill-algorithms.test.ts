@@ -1,3 +1,4 @@
+// @module-tag long
 /** Other runs than that of kill-anything.test.ts: most have a state of their own that must survive. */
 import { describe, expect, it } from 'vitest';
 import { Bed } from './bed.ts';

@@ -1,3 +1,4 @@
+// @module-tag long
 /** Machines that are cut off from NATS and from the store, and go on with their job without reaching anybody. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

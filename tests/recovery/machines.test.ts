@@ -1,3 +1,4 @@
+// @module-tag long
 /** Whole machines that are lost or cut off: the run ends by itself in the bits of an undisturbed one. */
 import { expect, it } from 'vitest';
 import { MachineBed } from './machine-bed.ts';
