@@ -1,13 +1,13 @@
 /**
- * `npm test` runs every file but the long ones, which `npm run test:long` runs. A file is long when its head has the
- * line `@module-tag long`: it repeats with other seeds, places or servers what a quicker file shows once, as a kill in
- * each stage, a power cut at each call, a fleet under faults, or it does one thing for minutes. So `npm test` keeps
- * each unit, each contract of a port, and one file for each thing that a stack does.
+ * `npm test` runs every test but those with the tag `long`, which `npm run test:long` runs: files whose first line is
+ * `@module-tag long`, and tests with `tags: ['long']`. A test is long when it repeats with other seeds, places, servers
+ * or damages what a quicker one shows once (a kill in each stage, a power cut at each call), or when one thing takes
+ * minutes. So `npm test` keeps each unit, each contract of a port, and one test for each thing that a stack does.
  *
  * Projects are by cost. `unit`: beside the files they test, quick. `component`: the same, with the engine or with
  * processes. `contract`: suites that every implementation of a port passes. `integration`: real servers and processes,
- * each file in a separate home. `recovery`: runs under faults. `tiles`: the engine's products for AMX. `alone`: files
- * that need the whole machine.
+ * each file in a separate home. `recovery`: runs under faults. `tiles`: the engine's products for AMX, all long.
+ * `alone`: files that need the whole machine.
  */
 import { readFileSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
@@ -48,8 +48,7 @@ export default defineConfig({
     sequence: { sequencer: ByDuration },
     maxWorkers: 2,
     tags: [{ name: 'long', description: 'runs in npm run test:long, not in npm test' }],
-    // Guards against a test that never ends, longer than a wait in it may last (tests/patience.ts). No test has its
-    // own.
+    // Guards against a test that never ends, longer than a wait in it may last (tests/patience.ts). No test has its own.
     testTimeout: hangs,
     hookTimeout: hangs,
     expect: { poll: { timeout: 600_000 } },

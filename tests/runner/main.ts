@@ -7,7 +7,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { createVitest } from 'vitest/node';
 import type { Vitest } from 'vitest/node';
-import { chosen } from './choose.ts';
+import { chosenFiles, isChosen, tagsFilter } from './choose.ts';
 import { readDurations, withRun, writeDurations } from './durations.ts';
 import type { FileDuration } from './durations.ts';
 import { runnerOptions } from './options.ts';
@@ -18,11 +18,12 @@ const options = optionsOrExit();
 const vitest = await createVitest('test', {
   watch: false,
   reporters: ['default'],
+  tagsFilter: tagsFilter(options.choice),
   ...(options.shard !== undefined && { shard: options.shard }),
 });
 await runTests(vitest, options);
 const modules = vitest.state.getTestModules();
-const count = countTests(modules, vitest.state.getUnhandledErrors().length);
+const count = countTests(modules, (test) => isChosen(test, options.choice), vitest.state.getUnhandledErrors().length);
 const files = modules.map(durationOf);
 await vitest.close();
 
@@ -43,9 +44,8 @@ function optionsOrExit(): RunnerOptions {
 
 async function runTests(on: Vitest, { filters, choice }: RunnerOptions): Promise<void> {
   await on.standalone();
-  const all = await on.globTestSpecifications([...filters]);
-  const files = chosen(all, choice);
-  if (choice === 'quick') console.log(`npm run test:long runs ${all.length - files.length} more files`);
+  const files = chosenFiles(await on.globTestSpecifications([...filters]), choice);
+  if (choice === 'quick') console.log('without the long tests, which npm run test:long runs');
   if (files.length > 0) await on.runTestSpecifications(files, true);
 }
 

@@ -1,5 +1,5 @@
 /** What is printed after the tests: the slowest files, the sum of each project, and how many tests passed. */
-import type { TestModule } from 'vitest/node';
+import type { TestCase, TestModule } from 'vitest/node';
 import type { FileDuration } from './durations.ts';
 import { longestFirst } from './schedule.ts';
 
@@ -32,10 +32,15 @@ export function durationLines(files: readonly FileDuration[]): string[] {
   ];
 }
 
-export function countTests(modules: readonly TestModule[], errorsOutside: number): Count {
+/** Counts the tests that were chosen, and errors that belong to no test. */
+export function countTests(
+  modules: readonly TestModule[],
+  isChosen: (test: TestCase) => boolean,
+  errorsOutside: number,
+): Count {
   const count = { passed: 0, failed: errorsOutside, skipped: 0 };
   for (const module of modules) {
-    const states = [...module.children.allTests()].map((test) => outcome(test.result().state));
+    const states = [...module.children.allTests()].filter(isChosen).map((test) => outcome(test.result().state));
     for (const state of states) count[state]++;
     // A file that cannot be imported, or a hook that throws, fails without a failed test.
     if (module.state() === 'failed' && !states.includes('failed')) count.failed++;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { saysLong } from './choose.ts';
+import { longTestsIn } from './choose.ts';
 import { withRun } from './durations.ts';
 import { runnerOptions } from './options.ts';
 import { longestFirst, shareOf } from './schedule.ts';
@@ -24,11 +24,12 @@ describe('the words after npm test', () => {
   });
 });
 
-describe('a long file', () => {
-  it('says so on a line of its own', () => {
-    expect(saysLong('// @module-tag long\nimport')).toBe(true);
-    expect(saysLong("const text = '// @module-tag long';")).toBe(false);
-  });
+describe('the long tests of a file', () => {
+  it.each([
+    ['all', '// @module-tag long\nimport'],
+    ['some', "it('a', { tags: ['long'] }, () => {})"],
+    ['none', "const text = '// @module-tag long';"],
+  ])('are %s', (which, source) => expect(longTestsIn(source)).toBe(which));
 });
 
 describe('files', () => {
