@@ -19,7 +19,7 @@ export const tinySizes: ModelSizes = {
 };
 
 /** A teacher of another shape than the tiny model, with the same tokenizer. */
-export const teacherSizes: ModelSizes = {
+const teacherSizes: ModelSizes = {
   hidden_size: 48,
   intermediate_size: 64,
   num_hidden_layers: 1,
@@ -52,6 +52,11 @@ export class LoopInputs {
     this.#write(this.validationPairs, pairRows(10, 4));
   }
 
+  /** Writes a model that the policy can learn from. */
+  async writeTeacher(): Promise<void> {
+    await saveRandomModel(this.teacher, teacherSizes, 0.2);
+  }
+
   /** The training rows of runs of this kind. */
   rows(kind: RunKind): string {
     return join(this.folder, { rl: 'train.jsonl', sft: 'sft.jsonl', pairs: 'pairs.jsonl' }[runKinds[kind].rows]);
@@ -59,6 +64,10 @@ export class LoopInputs {
 
   get model(): string {
     return join(this.folder, 'model');
+  }
+
+  get teacher(): string {
+    return join(this.folder, 'teacher');
   }
 
   get validation(): string {

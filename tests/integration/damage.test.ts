@@ -1,47 +1,36 @@
 import { rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { actorOf, shardsOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { checkpointManifest, resultRecord, updateRecord, weightsManifest } from '../../core/records/schema.ts';
 import type { StatusEntry } from '../../core/records/schema.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
 import { stopStack } from '../../infra/stack/index.ts';
 import type { ProcessIdentity } from '../../infra/stack/process.ts';
 import { encodeRecord, needRecord } from '../../infra/store/records.ts';
 import { sharesVariable } from '../../workers/membership.ts';
 import { runWords } from '../cli.ts';
 import { harm, keepCopy } from '../damage.ts';
-import { Injector } from '../inject.ts';
-import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';
+import { onePool, separatePools } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
 import { patienceMs } from '../patience.ts';
+import { loopWithFaults } from '../loop-with-faults.ts';
 
 const recipe = { actor: { ppo_mini_batch_size: 2, ppo_epochs: 3 }, trainer: { total_training_steps: 5, save_freq: 2 } };
 
-const loop = new LoopUnderTest();
-const faults = join(loop.home, 'faults');
-const injector = new Injector(loop.home, faults);
+const { loop, injector } = loopWithFaults();
 let undisturbed: string[];
 let restore: (() => void)[] = [];
 
 beforeAll(async () => {
-  process.env[faultsVariable] = faults;
   await loop.up(onePool);
   const run = await loop.start(recipe);
   await loop.reaches(run, 'completed');
   undisturbed = await loop.states(run);
 });
 afterEach(() => {
-  injector.disarmAll();
   restore.forEach((put) => put());
   restore = [];
-});
-afterAll(async () => {
-  delete process.env[faultsVariable];
-  injector.close();
-  await loop.remove();
 });
 
 /** A run that is stopped after iteration k, with its checkpoints written. */

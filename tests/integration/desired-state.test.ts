@@ -1,31 +1,19 @@
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { faultsVariable } from '../../infra/faults/index.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { appendStatus } from '../../infra/store/status.ts';
-import { Injector } from '../inject.ts';
-import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { patienceMs } from '../patience.ts';
+import { loopWithFaults } from '../loop-with-faults.ts';
 
 const iterations = 8;
 const recipe = { trainer: { total_training_steps: iterations } };
 
-const loop = new LoopUnderTest();
-const faults = join(loop.home, 'faults');
-let injector: Injector;
+const { loop, injector } = loopWithFaults();
 let undisturbed: string[];
 beforeAll(async () => {
-  injector = new Injector(loop.home, faults);
-  process.env[faultsVariable] = faults;
   await loop.up();
   const run = await loop.start(recipe);
   await loop.reaches(run, 'completed');
   undisturbed = await loop.states(run);
-});
-afterAll(async () => {
-  delete process.env[faultsVariable];
-  injector.close();
-  await loop.remove();
 });
 
 async function begun(): Promise<StartedRun> {

@@ -1,5 +1,5 @@
 /** Runs that learn from a teacher: an input of the run, whose log-probs of the run's own samples are in its batches. */
-import { writeFileSync, readFileSync } from 'node:fs';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { at } from '../../core/at.ts';
@@ -10,19 +10,16 @@ import { getBlob } from '../../infra/store/blobs.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { soundMetrics } from '../algorithm-recipes.ts';
 import { InProcessLoop, sevens } from '../in-process-loop.ts';
-import { teacherSizes } from '../loop-inputs.ts';
-import { saveRandomModel } from '../random-model.ts';
 
 const loop = new InProcessLoop(sevens);
-const teacher = join(loop.folder, 'teacher');
 beforeAll(async () => {
   await loop.up();
-  await saveRandomModel(teacher, teacherSizes, 0.2);
+  await loop.inputs.writeTeacher();
 });
 afterAll(() => loop.remove());
 
 const distilling = (loss: Tree, more: Tree = {}): Tree => ({
-  distillation: { enabled: true, teacher_model: { model_path: teacher }, distillation_loss: loss },
+  distillation: { enabled: true, teacher_model: { model_path: loop.inputs.teacher }, distillation_loss: loss },
   actor: { ppo_mini_batch_size: 2, optim: { lr: 0.01, weight_decay: 0 } },
   trainer: { total_training_steps: 4, save_freq: 2 },
   ...more,
@@ -72,7 +69,7 @@ describe('a run with a teacher', () => {
 describe('a teacher is refused before the run starts', () => {
   it('when its tokenizer is another one', async () => {
     const stranger = join(loop.folder, 'stranger');
-    await saveRandomModel(stranger, teacherSizes, 0.2);
+    cpSync(loop.inputs.teacher, stranger, { recursive: true });
     const tokenizer = join(stranger, 'tokenizer.json');
     writeFileSync(tokenizer, `${readFileSync(tokenizer, 'utf8')}\n`);
     const recipe = distilling({});

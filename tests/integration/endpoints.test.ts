@@ -368,7 +368,14 @@ it('a remote scorer gets each sample and gives named numbers (seed 42)', async (
   });
 });
 
-it('no key is in a record, a log or a file of the stack', () => {
+it('no key is in a record, a log or a file of the stack', async () => {
+  const run = await loop.completed(judged());
+  expect(server.seen.map(({ headers }) => headers.authorization)).toContain(`Bearer ${secret}`);
+  server.answering = () => ({ status: 401, body: `unknown key ${secret}` });
+  const refused = await loop.start(judged());
+  await loop.reaches(refused, 'paused');
+  await loop.said(run, /completed/);
+  await loop.said(refused, /paused/);
   const files = (folder: string): string[] =>
     readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
       const path = join(folder, entry.name);

@@ -2,36 +2,25 @@
  * Results that a process wrote which had not claimed the job: a job's id follows from its input, so everybody can name
  * it.
  */
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
 import type { ResultRecord } from '../../core/records/schema.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
 import { encodeRecord, needRecord } from '../../infra/store/records.ts';
 import { claimSecret, proven } from '../../infra/store/result-proof.ts';
-import { Injector } from '../inject.ts';
-import { LoopUnderTest, separatePools } from '../loop-under-test.ts';
+import { separatePools } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { patienceMs } from '../patience.ts';
+import { loopWithFaults } from '../loop-with-faults.ts';
 
 const recipe = { actor: { ppo_mini_batch_size: 2 }, trainer: { total_training_steps: 3, save_freq: 2 } };
 
-const loop = new LoopUnderTest();
-const faults = join(loop.home, 'faults');
-const injector = new Injector(loop.home, faults);
+const { loop, injector } = loopWithFaults();
 let undisturbed: string[];
 
 beforeAll(async () => {
-  process.env[faultsVariable] = faults;
   await loop.up(separatePools);
   undisturbed = await loop.states(await loop.completed(recipe));
-});
-afterEach(() => injector.disarmAll());
-afterAll(async () => {
-  delete process.env[faultsVariable];
-  injector.close();
-  await loop.remove();
 });
 
 /** The first result of the stage, of an earlier iteration. */

@@ -1,6 +1,5 @@
-import { join } from 'node:path';
 import { jetstreamManager } from '@nats-io/jetstream';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
 import type { RolloutOutput } from '../../core/wire/jobs.ts';
@@ -8,7 +7,6 @@ import { journalMessage, journalStream } from '../../core/wire/journal.ts';
 import type { JournalMessage } from '../../core/wire/journal.ts';
 import { identityText } from '../../core/wire/worker-identity.ts';
 import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
 import { Journal } from '../../infra/nats/journal.ts';
 import { readEntries } from '../../infra/nats/journal-entries.ts';
@@ -20,22 +18,20 @@ import { decodeTrajectories } from '../../models/trajectories.ts';
 import { JournalWriter } from '../../workers/engine/journal-writer.ts';
 import { decodeTokens } from '../../workers/engine/lineage.ts';
 import type { TokenRun } from '../../workers/engine/lineage.ts';
-import { Injector } from '../inject.ts';
 import type { Standing } from '../inject.ts';
-import { LoopUnderTest, separatePools } from '../loop-under-test.ts';
+import { separatePools } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { longRecipe, makeLongModel } from '../long-model.ts';
 import { kill } from '../stack-under-test.ts';
 import { patienceMs } from '../patience.ts';
+import { loopWithFaults } from '../loop-with-faults.ts';
 
 /** A worker that has claimed the job and writes what is wrong. */
 const forger: WorkerIdentity = { instance: 'elsewhere', worker: 'forger', incarnation: 'forger' };
 /** The position in a response at which the workers are killed: far above 100 tokens, far below 512. */
 const killedAt = 200;
 
-const loop = new LoopUnderTest();
-const faults = join(loop.home, 'faults');
-const inject = new Injector(loop.home, faults);
+const { loop, injector: inject } = loopWithFaults();
 let model: string;
 let undisturbed: Rollouts;
 
@@ -52,18 +48,11 @@ interface Rollouts {
 }
 
 beforeAll(async () => {
-  process.env[faultsVariable] = faults;
   await loop.up(separatePools);
   model = await makeLongModel(loop.home);
   const run = await loop.start(longRecipe(model));
   await loop.reaches(run, 'completed');
   undisturbed = await rolloutsOf(run);
-});
-afterEach(() => inject.disarmAll());
-afterAll(async () => {
-  inject.close();
-  delete process.env[faultsVariable];
-  await loop.remove();
 });
 
 async function rolloutsOf(run: StartedRun): Promise<Rollouts> {

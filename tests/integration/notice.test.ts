@@ -1,10 +1,8 @@
 import { createServer } from 'node:http';
 import type { Server } from 'node:http';
-import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Presence } from '../../core/wire/messages.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
 import { metadataVariable } from '../../infra/fleet/ec2-metadata.ts';
 import { watchPresence } from '../../infra/nats/presence.ts';
 import { freePorts, loopback } from '../../infra/ports.ts';
@@ -12,18 +10,15 @@ import { logTail } from '../../infra/stack/index.ts';
 import { signalProcess } from '../../infra/stack/process.ts';
 import type { ProcessIdentity } from '../../infra/stack/process.ts';
 import { poll } from '../../infra/poll.ts';
-import { Injector } from '../inject.ts';
-import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { longRecipe, longResponse, makeLongModel } from '../long-model.ts';
 import { patienceMs } from '../patience.ts';
+import { loopWithFaults } from '../loop-with-faults.ts';
 
 /** The position in a response at which a rollout worker is told to leave. */
 const toldAt = 200;
 
-const loop = new LoopUnderTest();
-const faults = join(loop.home, 'faults');
-const inject = new Injector(loop.home, faults);
+const { loop, injector: inject } = loopWithFaults();
 const heard: Presence[] = [];
 let metadata: MetadataService;
 let model: string;
@@ -37,7 +32,6 @@ interface MetadataService {
 
 beforeAll(async () => {
   metadata = await metadataService();
-  process.env[faultsVariable] = faults;
   process.env[metadataVariable] = metadata.endpoint;
   await loop.up([
     { name: 'train', count: 1, roles: ['trainer'], threads: 1 },
@@ -48,12 +42,8 @@ beforeAll(async () => {
   watchPresence(loop.nc, (entry) => heard.push(entry));
   model = await makeLongModel(loop.home);
 });
-afterEach(() => inject.disarmAll());
 afterAll(async () => {
-  inject.close();
-  delete process.env[faultsVariable];
   delete process.env[metadataVariable];
-  await loop.remove();
   await new Promise((resolve) => {
     metadata.server.closeAllConnections();
     metadata.server.close(resolve);

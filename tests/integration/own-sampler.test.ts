@@ -1,20 +1,19 @@
 /** A sampler of the user's own: it weighs the rows after every batch, and its answers are part of the records. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { createFork, originAt } from '../../api/runs/fork.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import { drawsPast } from '../../core/rl/draws.ts';
 import { chooseByWeight } from '../../core/rl/weighted-choice.ts';
 import { lastSampling } from '../../core/wire/own-sampler.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
 import { getJsonBlob } from '../../infra/store/blobs.ts';
 import { runWords } from '../cli.ts';
-import { Injector } from '../inject.ts';
 import { essences } from '../killed-run.ts';
-import { LoopUnderTest, onePool } from '../loop-under-test.ts';
+import { onePool } from '../loop-under-test.ts';
 import { testSameBits } from '../same-bits.ts';
 import type { Iteration, StartedRun } from '../loop-under-test.ts';
+import { loopWithFaults } from '../loop-with-faults.ts';
 
 /** Rows that had a seven come less often; every third row never comes. The state counts calls and remembers answers. */
 const text = `
@@ -29,16 +28,12 @@ export const sampler = {
 };
 `;
 
-const loop = new LoopUnderTest();
-const faults = join(loop.home, 'faults');
+const { loop, injector } = loopWithFaults();
 const file = join(loop.home, 'my-sampler.ts');
 const petrel = (...words: string[]) => runWords(loop.home, words);
-let injector: Injector;
 let recipe: Tree;
 let undisturbed: StartedRun;
 beforeAll(async () => {
-  injector = new Injector(loop.home, faults);
-  process.env[faultsVariable] = faults;
   await loop.up(onePool);
   writeFileSync(file, text);
   recipe = {
@@ -47,12 +42,6 @@ beforeAll(async () => {
     trainer: { total_training_steps: 6, save_freq: 2 },
   };
   undisturbed = await loop.completed(recipe);
-});
-afterEach(() => injector.disarmAll());
-afterAll(async () => {
-  delete process.env[faultsVariable];
-  injector.close();
-  await loop.remove(); // also verifies every ledger, with all tensors
 });
 
 /** What the sampler said before the batch. */

@@ -1,26 +1,24 @@
 // @module-tag long
 /** A run whose critic is trained by jobs of its own: wherever its trainers are, it is the run of one trainer. */
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { verifyCheckpoints } from '../../api/checkpoints/verify.ts';
 import { mergeTrees } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
 import type { ArmedFault } from '../../infra/faults/index.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
 import { sweepStore } from '../../infra/retention/sweep.ts';
 import { listWorkers } from '../../infra/nats/presence.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
 import { runWords } from '../cli.ts';
-import { Injector } from '../inject.ts';
 import { essences as essencesOf, killedRun } from '../killed-run.ts';
-import { LoopUnderTest, onePool } from '../loop-under-test.ts';
+import { onePool } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { patienceMs } from '../patience.ts';
+import { loopWithFaults } from '../loop-with-faults.ts';
 
 const twoTrainers: readonly WorkerPool[] = [
   { name: 'train', count: 2, roles: ['trainer'], threads: 1 },
@@ -36,21 +34,11 @@ const ppo: Tree = {
 };
 const divided = mergeTrees(ppo, { critic: { own_trainer: true } });
 
-const loop = new LoopUnderTest();
-const faults = join(loop.home, 'faults');
-let injector: Injector;
+const { loop, injector } = loopWithFaults();
 let undivided: StartedRun;
 beforeAll(async () => {
-  injector = new Injector(loop.home, faults);
-  process.env[faultsVariable] = faults;
   await loop.up(onePool);
   undivided = await loop.completed(ppo);
-});
-afterEach(() => injector.disarmAll());
-afterAll(async () => {
-  delete process.env[faultsVariable];
-  injector.close();
-  await loop.remove(); // also verifies every ledger, with all tensors
 });
 
 const essences = (run: StartedRun) => essencesOf(loop, run);

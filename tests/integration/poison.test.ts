@@ -1,31 +1,18 @@
-import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { skipBatch } from '../../api/runs/skip.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
 import type { ArmedFault } from '../../infra/faults/index.ts';
 import { readRecord } from '../../infra/store/records.ts';
 import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { updateRecord } from '../../core/records/schema.ts';
-import { Injector } from '../inject.ts';
-import { LoopUnderTest, separatePools } from '../loop-under-test.ts';
+import { separatePools } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
+import { loopWithFaults } from '../loop-with-faults.ts';
 
-const loop = new LoopUnderTest();
-const faults = join(loop.home, 'faults');
-
-let injector: Injector;
+const { loop, injector } = loopWithFaults();
 
 beforeAll(async () => {
-  process.env[faultsVariable] = faults;
-  injector = new Injector(loop.home, faults);
   await loop.up(separatePools);
-});
-afterEach(() => injector.disarmAll());
-afterAll(async () => {
-  injector.close();
-  delete process.env[faultsVariable];
-  await loop.remove();
 });
 
 describe('a sample that crashes every rollout engine (seed 42)', () => {

@@ -15,6 +15,8 @@ const recipeOf = (kind: 'dpo' | 'rm'): Tree => ({
   kind,
   data: { val_files: loop.inputs.validationPairs, train_batch_size: 6, max_length: 12 },
   actor: { ppo_max_token_len_per_gpu: 40, optim: { lr: 0.01, weight_decay: 0 } },
+  // Only trainers: nobody samples.
+  fleet: { pools: { train: { roles: ['trainer'], workers: 1 } } },
   trainer: { total_training_steps: iterations, save_freq: 2, test_freq: 3, val_before_train: true },
 });
 

@@ -1,28 +1,18 @@
 // @module-tag long
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { runIdPattern } from '../../core/ids.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
 import { temporalScheduleId } from '../../infra/schedules/reconcile.ts';
 import { readStack } from '../../infra/stack/index.ts';
 import type { ScheduleLog } from '../../infra/store/schedule-log.ts';
 import { describeSchedule } from '../../infra/temporal/schedules.ts';
-import { Injector } from '../inject.ts';
 import { long, outcomes, rarely, SchedulesUnderTest, second, short } from '../schedules-under-test.ts';
 import { patienceMs } from '../patience.ts';
+import { loopWithFaults } from '../loop-with-faults.ts';
 
 const schedules = new SchedulesUnderTest();
-const { loop } = schedules;
-const folder = join(loop.home, 'faults');
-process.env[faultsVariable] = folder;
-const injector = new Injector(loop.home, folder);
+const { loop, injector } = loopWithFaults({}, schedules.loop);
 beforeAll(() => loop.up());
-afterAll(async () => {
-  injector.disarmAll();
-  injector.close();
-  delete process.env[faultsVariable];
-  await loop.remove();
-});
 
 /** Resolves when a schedule that fires every two seconds has started one more run, and that run has ended. */
 async function continues(log: ScheduleLog): Promise<void> {

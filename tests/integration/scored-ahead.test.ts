@@ -4,7 +4,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { mergeTrees } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import { isAlive, signalProcess } from '../../infra/stack/process.ts';
@@ -13,17 +13,14 @@ import { resultRecord } from '../../core/records/schema.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { faultsVariable } from '../../infra/faults/index.ts';
 import { needRecord } from '../../infra/store/records.ts';
-import { Injector } from '../inject.ts';
 import type { Standing } from '../inject.ts';
-import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { makeUnevenModel, unevenRecipe } from '../uneven-model.ts';
 import { kill } from '../stack-under-test.ts';
 import { patienceMs } from '../patience.ts';
+import { loopWithFaults } from '../loop-with-faults.ts';
 
-const loop = new LoopUnderTest();
-const faults = join(loop.home, 'faults');
-const inject = new Injector(loop.home, faults);
+const { loop, injector: inject, faults } = loopWithFaults();
 let base: Tree;
 let undisturbed: Bits;
 /** Makes the ids of faults unique. */
@@ -35,7 +32,6 @@ interface Bits {
 }
 
 beforeAll(async () => {
-  process.env[faultsVariable] = faults;
   await loop.up([
     { name: 'train', count: 1, roles: ['trainer'], threads: 1 },
     { name: 'sample', count: 1, roles: ['rollout'], threads: 1 },
@@ -44,12 +40,6 @@ beforeAll(async () => {
   const recipe = unevenRecipe(await makeUnevenModel(loop.home), scorerWithPoint());
   base = mergeTrees(recipe, { trainer: { total_training_steps: 1 } });
   undisturbed = bitsOf(await outcome(await loop.completed(base)));
-});
-afterEach(() => inject.disarmAll());
-afterAll(async () => {
-  inject.close();
-  delete process.env[faultsVariable];
-  await loop.remove();
 });
 
 /** Stops at `score.sample`. It scores the length of the response and says for which sample it was called. */

@@ -5,19 +5,17 @@
  * nothing.
  */
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { mergeTrees } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import type { Presence } from '../../core/wire/messages.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
 import type { FaultPoint } from '../../infra/faults/index.ts';
 import { listWorkers } from '../../infra/nats/presence.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
-import { Injector } from '../inject.ts';
-import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
 import { patienceMs } from '../patience.ts';
+import { loopWithFaults } from '../loop-with-faults.ts';
 
 const pools: readonly WorkerPool[] = [
   { name: 'train', count: 2, roles: ['trainer'], threads: 1 },
@@ -30,23 +28,10 @@ const recipe: Tree = {
   trainer: { total_training_steps: iterations, save_freq: -1, standby: 1 },
 };
 
-const loop = new LoopUnderTest();
-const faults = join(loop.home, 'faults');
-let injector: Injector;
-beforeAll(async () => {
-  injector = new Injector(loop.home, faults);
-  Object.assign(process.env, {
-    [faultsVariable]: faults,
-    NODE_OPTIONS: `--import=${join(import.meta.dirname, '../black-box/perturbed-engine.mjs')}`,
-  });
-  await loop.up(pools);
+const { loop, injector } = loopWithFaults({
+  NODE_OPTIONS: `--import=${join(import.meta.dirname, '../black-box/perturbed-engine.mjs')}`,
 });
-afterEach(() => injector.disarmAll());
-afterAll(async () => {
-  for (const name of [faultsVariable, 'NODE_OPTIONS']) delete process.env[name];
-  injector.close();
-  await loop.remove(); // also verifies every ledger, with all tensors
-});
+beforeAll(() => loop.up(pools));
 
 /** The two trainers of a run, once one of them follows the other. */
 async function trainersOf(run: StartedRun): Promise<{ readonly leader: string; readonly standby: string }> {

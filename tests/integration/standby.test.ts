@@ -4,20 +4,18 @@
  */
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { mergeTrees } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import type { Presence } from '../../core/wire/messages.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
 import { listWorkers } from '../../infra/nats/presence.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
 import { runWords } from '../cli.ts';
-import { Injector } from '../inject.ts';
 import { essences as essencesOf } from '../killed-run.ts';
-import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
 import { patienceMs } from '../patience.ts';
+import { loopWithFaults } from '../loop-with-faults.ts';
 
 const pools: readonly WorkerPool[] = [
   { name: 'train', count: 2, roles: ['trainer'], threads: 1 },
@@ -28,27 +26,17 @@ const iterations = 24;
 const alone: Tree = { trainer: { total_training_steps: iterations, save_freq: 10 } };
 const withStandby = mergeTrees(alone, { trainer: { standby: 1 } });
 
-const loop = new LoopUnderTest();
-const faults = join(loop.home, 'faults');
+const { loop, injector } = loopWithFaults({
+  NODE_OPTIONS: `--import=${join(import.meta.dirname, 'flipped-bit.mjs')}`,
+});
 const flipOrder = join(loop.home, 'flip-bit-of');
-let injector: Injector;
 let undisturbed: StartedRun;
 beforeAll(async () => {
-  injector = new Injector(loop.home, faults);
-  Object.assign(process.env, {
-    [faultsVariable]: faults,
-    FLIP_BIT_OF: flipOrder,
-    NODE_OPTIONS: `--import=${join(import.meta.dirname, 'flipped-bit.mjs')}`,
-  });
+  process.env['FLIP_BIT_OF'] = flipOrder;
   await loop.up(pools);
   undisturbed = await loop.completed(alone);
 });
-afterEach(() => injector.disarmAll());
-afterAll(async () => {
-  for (const name of [faultsVariable, 'FLIP_BIT_OF', 'NODE_OPTIONS']) delete process.env[name];
-  injector.close();
-  await loop.remove(); // also verifies every ledger, with all tensors
-});
+afterAll(() => void delete process.env['FLIP_BIT_OF']);
 
 const essences = (run: StartedRun) => essencesOf(loop, run);
 

@@ -2,17 +2,19 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { reproducibleMetrics } from '../../core/metrics.ts';
 import { mergeTrees } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import { faultsVariable } from '../../infra/faults/index.ts';
 import { builtFile } from '../../infra/home.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
+import { essencesOf } from '../essences.ts';
+import { InProcessLoop } from '../in-process-loop.ts';
+import type { RunInProcess, ScoreFunction } from '../in-process-loop.ts';
 import { Injector } from '../inject.ts';
 import { LoopUnderTest, onePool } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { iterations } from './plan.ts';
-import { subjects } from './subjects.ts';
+import { additionsOf, kindOf, samples } from './subjects.ts';
 import type { Subject } from './subjects.ts';
 
 /** The values on which two equal runs must agree, per iteration. */
@@ -23,6 +25,7 @@ export class Bed {
   readonly injector: Injector;
   #pools: readonly WorkerPool[] = onePool;
   #scorer = '';
+  readonly #undisturbed = new InProcessLoop();
   readonly #references = new Map<Subject, Essence>();
 
   constructor(store?: string) {
@@ -36,77 +39,58 @@ export class Bed {
   async up(pools: readonly WorkerPool[] = this.#pools): Promise<void> {
     this.#pools = pools;
     await this.loop.up(pools);
-    if (this.#scorer === '') this.#scorer = this.#writeScorer();
+    if (this.#scorer !== '') return;
+    this.#scorer = this.#writeScorer();
+    await this.loop.inputs.writeTeacher();
+    await this.#undisturbed.up();
   }
 
-  /** The undisturbed run. One run is enough, because all layouts give the same bits. */
+  /** The run without faults, in this process: whatever a stack's processes are, they must give the same bits. */
   async reference(subject: Subject): Promise<Essence> {
     const known = this.#references.get(subject);
     if (known !== undefined) return known;
-    const run = await this.loop.start(this.recipe(subject));
-    await this.loop.reaches(run, 'completed');
-    const reference = await this.essence(run);
+    const data = { train_files: this.loop.inputs.rows(kindOf(subject)) };
+    const run = await this.#undisturbed.completed(mergeTrees(this.#common(subject), { data }), { score });
+    const reference = await essence(run);
     this.#references.set(subject, reference);
     return reference;
   }
 
   /** All stages, two epochs of two steps, checkpoints every second iteration, a validation at the end. */
   recipe(subject: Subject): Tree {
-    return mergeTrees(this.#common(), subjects[subject]);
+    const reward = { custom_reward_function: { path: this.#scorer, deterministic: true }, num_workers: 1 };
+    return samples(subject) ? mergeTrees(this.#common(subject), { reward }) : this.#common(subject);
   }
 
-  #common(): Tree {
-    return {
-      name: 'recovery',
-      data: { val_files: this.loop.validationFile, max_response_length: 12 },
+  #common(subject: Subject): Tree {
+    const { inputs } = this.loop;
+    const sampling: Tree = {
+      data: { val_files: inputs.validation, max_response_length: 12 },
       rollout: { max_num_seqs: 8 },
-      actor: {
-        ppo_mini_batch_size: 2,
-        ppo_epochs: 2,
-        shuffle: true,
-        use_kl_loss: true,
-        kl_loss_coef: 0.05,
-        entropy_coeff: 0.01,
-      },
-      reward: { custom_reward_function: { path: this.#scorer, deterministic: true }, num_workers: 1 },
+      actor: { ppo_epochs: 2, use_kl_loss: true, kl_loss_coef: 0.05, entropy_coeff: 0.01 },
+    };
+    const every: Tree = {
+      name: 'recovery',
+      actor: { ppo_mini_batch_size: 2, shuffle: true },
       trainer: { total_training_steps: iterations, save_freq: 2 },
     };
+    return mergeTrees(samples(subject) ? mergeTrees(every, sampling) : every, additionsOf(subject, inputs));
   }
 
+  /** The values of a run of the stack that must agree with the reference. */
   async essence(run: StartedRun): Promise<Essence> {
-    const committed = (await this.loop.iterations(run)).map(({ batch, update }) => ({
-      iteration: batch.iteration,
-      tensors: batch.tensors,
-      draws: batch.draws,
-      trained: batch.components,
-      counters: update.after,
-      outcome: update.outcome,
-      state: update.stateDigest,
-      components: update.components,
-      metrics: reproducibleMetrics({ ...batch.metrics, ...update.metrics } as Record<string, number>),
-    }));
-    const validated = (await run.log.evaluations()).map(
-      ({ iteration, accuracy, questions, failed, weightsDigest }) => ({
-        iteration,
-        accuracy,
-        questions,
-        failed,
-        weightsDigest,
-      }),
-    );
-    return [...committed, ...validated];
+    return essence({ log: run.log, iterations: await this.loop.iterations(run) });
   }
 
   async remove(): Promise<void> {
     this.injector.disarmAll();
     this.injector.close();
     delete process.env[faultsVariable];
+    await this.#undisturbed.remove();
     await this.loop.remove();
   }
 
-  /**
-   * The reward is the share of sevens, and `acc` whether there is one. Its scorer process contains a fault point, too.
-   */
+  /** Writes the same as a scorer whose process contains a fault point. */
   #writeScorer(): string {
     const path = join(this.loop.home, 'inputs', 'sevens-with-faults.mjs');
     const body = [
@@ -123,6 +107,23 @@ export class Bed {
     return path;
   }
 }
+
+async function essence({ log, iterations: made }: Pick<RunInProcess, 'log' | 'iterations'>): Promise<Essence> {
+  const validated = (await log.evaluations()).map(({ iteration, accuracy, questions, failed, weightsDigest }) => ({
+    iteration,
+    accuracy,
+    questions,
+    failed,
+    weightsDigest,
+  }));
+  return [...essencesOf(made), ...validated];
+}
+
+/** The reward is the share of sevens, and `acc` whether there is one. */
+const score: ScoreFunction = ({ solutionStr }) => {
+  const count = [...solutionStr].filter((c) => c === '7').length;
+  return { score: count / Math.max(1, solutionStr.length), acc: count > 0 };
+};
 
 /** Undefined when equal; otherwise a text about the first entry that differs. */
 export function difference(made: Essence, expected: Essence): string | undefined {

@@ -281,6 +281,18 @@ export const pairs: readonly Pair[] = [
   ...all('everything', stepping, saving('checkpoint.manifest.before'), evaluating('job.begin')),
 ];
 
+/** The pairs of runs that learn given responses: nobody samples or scores, and an update has one optimiser step. */
+export const pairsWithoutSamples = pairs.filter(
+  ({ fault, stage, facts, visits }) =>
+    !['rollout', 'reward', 'weights'].includes(stage) &&
+    !['rollout', 'reward'].includes(String(facts['stage'])) &&
+    (faults[fault] as Fault).replaces?.by !== 'older copy' && // copied while a rollout is being made
+    visits === undefined,
+);
+
+/** A trainer dies between two optimiser steps. */
+export const betweenSteps: Pair = { fault: 'trainer', ...engine('update', 'write.step') };
+
 /** The name of a pair in titles and reports. */
 export const pairName = ({ fault, stage, point, facts }: Pair): string =>
   `${fault} at ${stage} (${[point, ...Object.values(facts)].join(' ')})`;

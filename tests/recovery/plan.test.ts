@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { otherSubjects, plansOfOthers } from './coverage.ts';
 import { faults, pairName, pairs } from './pairs.ts';
 import { planTitle, plansAlone, plansOf, seedsPerCycle } from './plan.ts';
 
@@ -17,6 +18,16 @@ it('the seeds of a cycle do each pair once, in another order each time', () => {
   expect(first.flatMap(({ strikes }) => strikes)).toHaveLength(pairs.length);
   const titles = second.map((plan) => planTitle(plan).replace(/^seed \d+ /, ''));
   expect(new Set(titles).size).toBeGreaterThan(190);
+});
+
+it('each run other than GRPO loses its trainer between two optimiser steps, with its roles apart', () => {
+  const plans = plansOfOthers();
+  expect(plans.map(({ subject }) => subject)).toEqual(otherSubjects);
+  for (const { layout, strikes } of plans) {
+    expect(layout).toBe('apart');
+    expect(strikes.map(({ pair }) => pairName(pair))).toContain('trainer at update (write.step)');
+    expect(strikes.length).toBeGreaterThan(1);
+  }
 });
 
 it('with --alone each run has one fault, each fault in turn', () => {

@@ -1,8 +1,9 @@
 /** The plan of a seed: the pairs of one run, the layout, the iterations, and the visits. */
 import type { ArmedFault, FaultFacts } from '../../infra/faults/index.ts';
-import { faults, pairName, pairs } from './pairs.ts';
+import { betweenSteps, faults, pairName, pairs, pairsWithoutSamples } from './pairs.ts';
 import type { FaultName, Layout, Pair, When } from './pairs.ts';
 import { Seeded } from './seeded.ts';
+import { samples } from './subjects.ts';
 import type { Subject } from './subjects.ts';
 
 /** Iterations of every run of the suite. A checkpoint is due after every second one, the validation after the last. */
@@ -42,17 +43,33 @@ interface Draft {
 }
 
 /**
- * Plans of the seeds `from` and up. A fixed number of consecutive seeds covers the whole list, in an order of its own.
+ * Plans of the seeds `from` and up. A fixed number of consecutive seeds covers the whole list, in an order of its own. Runs
+ * other than GRPO have their roles apart, and lose their trainer between two optimiser steps too.
  */
 export function plansOf(from: number, count: number, only?: FaultName, subject: Subject = 'grpo'): Plan[] {
-  const listed = pairs.filter(({ fault }) => only === undefined || fault === only);
+  const listed = pairsOf(subject).filter(({ fault }) => only === undefined || fault === only);
   const plans: Plan[] = [];
   for (let cycle = 0, first = 1; first < from + count; cycle++) {
     const drafts = draft(listed, new Seeded(cycle));
-    drafts.forEach((plan, i) => plans.push({ seed: first + i, subject, ...plan }));
+    drafts.forEach(({ layout, strikes }, i) => {
+      const seed = first + i;
+      if (subject === 'grpo') plans.push({ seed, subject, layout, strikes });
+      else plans.push({ seed, subject, layout: 'apart', strikes: only === undefined ? withStep(strikes) : strikes });
+    });
     first += drafts.length;
   }
   return plans.filter(({ seed }) => seed >= from && seed < from + count);
+}
+
+const pairsOf = (subject: Subject): readonly Pair[] => (samples(subject) ? pairs : pairsWithoutSamples);
+
+/** With a trainer that dies between two optimiser steps, if possible not just after a fault that waits for a checkpoint. */
+function withStep(strikes: readonly Strike[]): readonly Strike[] {
+  const free = [5, 3, 4, 2, 6].filter((k) => strikes.every((one) => moment(one.pair, one.iteration) !== String(k)));
+  const isSaving = (k: number) => strikes.some(({ pair, iteration }) => pair.when === 'saved' && iteration === k);
+  const iteration = free.find((k) => !isSaving(k - 1)) ?? free[0];
+  if (iteration === undefined) throw new Error('a run of so many faults has no iteration left');
+  return [...strikes, { pair: betweenSteps, iteration, nth: 1 }];
 }
 
 /**
@@ -60,11 +77,12 @@ export function plansOf(from: number, count: number, only?: FaultName, subject: 
  * its own process.
  */
 export function plansAlone(from: number, count: number, only?: FaultName, subject: Subject = 'grpo'): Plan[] {
-  const names = only === undefined ? (Object.keys(faults) as FaultName[]) : [only];
+  const possible = new Set(pairsOf(subject).map(({ fault }) => fault));
+  const names = only === undefined ? (Object.keys(faults) as FaultName[]).filter((name) => possible.has(name)) : [only];
   return Array.from({ length: count }, (_, i) => from + i).map((seed) => {
     const random = new Seeded(seed);
     const fault = names[(seed - 1) % names.length];
-    const pair = random.pick(pairs.filter((one) => one.fault === fault));
+    const pair = random.pick(pairsOf(subject).filter((one) => one.fault === fault));
     const strike = { pair, iteration: random.pick(iterationsOf[pair.when]), nth: 1 + random.below(pair.visits ?? 1) };
     return { seed, subject, layout: pair.layout ?? 'apart', strikes: [strike] };
   });

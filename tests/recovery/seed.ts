@@ -12,9 +12,11 @@ import { faults } from './pairs.ts';
 import type { Fault, Layout } from './pairs.ts';
 import { planTitle } from './plan.ts';
 import type { Plan } from './plan.ts';
+import { kindOf, samples } from './subjects.ts';
 import type { Subject } from './subjects.ts';
 import { copyStates, doStrike } from './strike.ts';
 import type { Blow } from './strike.ts';
+import { patienceMs } from '../patience.ts';
 
 export interface SeedResult {
   readonly plan: Plan;
@@ -30,7 +32,6 @@ const restStates = ['completed', 'failed', 'cancelled', 'stopped', 'paused'];
  * How often the run's state is read. The run ends by itself, and only the store can be read when processes are dead.
  */
 const lookMs = 100;
-const patienceMs = 60_000;
 
 /** Throws an error with the seed and all faults that were found. */
 export async function runSeed(bed: Bed, plan: Plan): Promise<SeedResult> {
@@ -61,7 +62,7 @@ async function disturb(bed: Bed, plan: Plan): Promise<SeedResult> {
   ];
   const settled = Promise.allSettled(work);
   const drivenAt = performance.now();
-  await bed.loop.drive(run);
+  await bed.loop.drive(run, kindOf(plan.subject));
   const state = await ended(run, over, work);
   const runSeconds = (performance.now() - drivenAt) / 1000;
   const failures = (await settled).flatMap((one) =>
@@ -78,6 +79,7 @@ async function disturb(bed: Bed, plan: Plan): Promise<SeedResult> {
 
 function poolsOf(layout: Layout, subject: Subject): readonly WorkerPool[] {
   if (layout === 'one') return onePool;
+  if (!samples(subject)) return separatePools.filter(({ roles }) => roles.includes('trainer'));
   const trainers = subject === 'critic on its own trainer' ? 2 : 1;
   return separatePools.map((pool) => (pool.roles.includes('trainer') ? { ...pool, count: trainers } : pool));
 }
@@ -89,7 +91,7 @@ export async function undisturbedSeconds(bed: Bed, layout: Layout, subject: Subj
   for (let i = 0; i < 4; i++) {
     const run = await bed.loop.create(bed.recipe(subject));
     const drivenAt = performance.now();
-    await bed.loop.drive(run);
+    await bed.loop.drive(run, kindOf(subject));
     const state = await ended(run, new AbortController(), []);
     if (state !== 'completed') throw new Error(`${run.runId}, which nobody disturbed, is ${state}`);
     seconds.push((performance.now() - drivenAt) / 1000);

@@ -1,5 +1,24 @@
 /** The runs that are disturbed: what each adds to the recipe of the suite. */
+import { join } from 'node:path';
 import type { Tree } from '../../core/recipe/index.ts';
+import { samplesResponses } from '../../core/run-kinds.ts';
+import type { RunKind } from '../../core/run-kinds.ts';
+import { packageRoot } from '../../infra/home.ts';
+import type { LoopInputs } from '../loop-inputs.ts';
+
+/** Two forms of one reward model: Safetensors and ONNX. */
+const classifiers = join(packageRoot(), 'tests/onnx-classifier');
+const rewardModel = (form: 'llama' | 'llama-onnx'): Tree => ({ enable: true, path: join(classifiers, form) });
+
+/** Pairs of given responses. */
+const pairs =
+  (kind: 'dpo' | 'rm') =>
+  (inputs: LoopInputs): Tree => ({
+    kind,
+    data: { val_files: inputs.validationPairs, train_batch_size: 6, max_length: 12 },
+    actor: { ppo_max_token_len_per_gpu: 40, optim: { lr: 0.01, weight_decay: 0 } },
+    trainer: { test_freq: 3, val_before_train: true },
+  });
 
 const correction = { rollout_is: 'token', rollout_rs: 'seq_mean_k1,token_k3', rollout_rs_threshold: '0.5_2,0.1' };
 
@@ -8,7 +27,9 @@ export const subjects = {
   grpo: {},
   /** PPO: a critic of its own, that learns alone at first. */
   critic: { algorithm: { adv_estimator: 'gae', lam: 0.95 }, trainer: { critic_warmup: 2 } },
-  /** The same, with a trainer of its own for the critic. */
+  /** GRPO, and a critic that learns the returns although nobody reads its values. */
+  'unread critic': { critic: { enable: true, optim: { lr: 0.01, weight_decay: 0 } } },
+  /** PPO with the critic, with a trainer of its own for the critic. */
   'critic on its own trainer': {
     algorithm: { adv_estimator: 'gae', lam: 0.95 },
     critic: { own_trainer: true },
@@ -46,6 +67,36 @@ export const subjects = {
   gdpo: { algorithm: { adv_estimator: 'gdpo', gdpo_reward_keys: ['score', 'acc'] } },
   /** Pairs of the policy's own responses. */
   'online DPO': { rollout: { n: 2 }, actor: { policy_loss: { loss_mode: 'online_dpo' } } },
-} as const satisfies Readonly<Record<string, Tree>>;
+  /** Samples are drawn again by their rewards. */
+  'PF-PPO': { algorithm: { adv_estimator: 'gae', lam: 0.95, use_pf_ppo: true } },
+  /** A model of log Z of each prompt that is trained beside the policy. */
+  flowrl: { actor: { policy_loss: { loss_mode: 'flowrl', flowrl_beta_coef: 2 } } },
+  /** The most probable tokens of a teacher, another model. */
+  distillation: (inputs: LoopInputs) => ({
+    distillation: {
+      enabled: true,
+      teacher_model: { model_path: inputs.teacher },
+      distillation_loss: { loss_mode: 'forward_kl_topk', topk: 3 },
+    },
+  }),
+  /** A reward model that was trained before, and is frozen. */
+  'frozen reward model': { reward: { reward_model: rewardModel('llama') } },
+  /** The same in ONNX. */
+  'ONNX reward model': { deterministic: 'replay', reward: { reward_model: rewardModel('llama-onnx') } },
+  dpo: pairs('dpo'),
+  rm: pairs('rm'),
+} as const satisfies Readonly<Record<string, Tree | ((inputs: LoopInputs) => Tree)>>;
 export type Subject = keyof typeof subjects;
 export const subjectNames = Object.keys(subjects) as Subject[];
+
+/** The kind of a subject's run. */
+export const kindOf = (subject: Subject): RunKind => (subject === 'dpo' || subject === 'rm' ? subject : 'rl');
+
+/** Does the subject's run sample responses? Otherwise it needs only trainers. */
+export const samples = (subject: Subject): boolean => samplesResponses(kindOf(subject));
+
+/** What a subject adds to the recipe of the suite, whose files are in `inputs`. */
+export function additionsOf(subject: Subject, inputs: LoopInputs): Tree {
+  const additions: Tree | ((inputs: LoopInputs) => Tree) = subjects[subject];
+  return typeof additions === 'function' ? additions(inputs) : additions;
+}
