@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { cxxCompiler } from './compiler.mjs';
+import { smallLimits } from './limits.mjs';
 import { pythonWithPip } from './pip.mjs';
 import { findOnPath } from './programs.mjs';
 import { SetupError } from './report.mjs';
@@ -35,6 +36,13 @@ export function checkPlatform() {
       'any x86-64 server or laptop since about 2015 has it; a virtual machine must pass it through',
     );
   }
+}
+
+/** Asked when there is work to do: an up-to-date set-up needs nothing. */
+export function checkLimits() {
+  const small = smallLimits();
+  if (small.length === 0) return;
+  throw new SetupError(small.map(({ detail }) => detail).join('; '), small.map(({ fix }) => fix).join('; '));
 }
 
 function glibcVersion() {
