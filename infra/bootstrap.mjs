@@ -19,7 +19,7 @@ import { withSetupLock } from './bootstrap/lock.mjs';
 import { motoStep } from './bootstrap/moto.mjs';
 import { nativeStep } from './bootstrap/native.mjs';
 import { npmStep } from './bootstrap/npm.mjs';
-import { checkPlatform, checkTools } from './bootstrap/platform.mjs';
+import { checkLimits, checkPlatform, checkTools } from './bootstrap/platform.mjs';
 import { buildIdStep, typescriptStep, workflowBundleStep } from './bootstrap/typescript.mjs';
 import { programsBundleStep } from './bootstrap/programs-bundle.mjs';
 import { guardStep, reaperStep } from './bootstrap/small-programs.mjs';
@@ -63,6 +63,7 @@ async function setUp(context) {
   const steps = isCheckout(context.root) ? checkoutSteps(context) : installedSteps(context);
   if (!steps.some((step) => step.pending())) return report.upToDate(seconds(started));
 
+  checkLimits();
   await withSetupLock(
     isCheckout(context.root) ? [context.root, context.home] : [context.home],
     () => report.waiting(),

@@ -41,6 +41,7 @@ export async function fleetToken({ home }: ApiContext, request: TokenRequest): P
   const hint = 'petrel up --listen ADDRESS, with an address at which the workers reach this machine';
   if (stack === undefined || authority === undefined)
     throw new InvalidInputError('expected a running stack that other machines can reach, found none', { hint });
+  if (stack.away !== undefined) throw new InvalidInputError(`machines cannot join: ${stack.away}`, { hint });
   const { url, ca } = stack.nats;
   if (ca === undefined)
     throw new InvalidInputError(`expected a stack that other machines can reach, got one that listens at ${url} only`, {

@@ -17,6 +17,8 @@ export interface MachineStatus {
     readonly state: 'up' | 'degraded' | 'down';
     readonly temporal?: string;
     readonly nats?: string;
+    /** Why machines cannot join at the address of `petrel up --listen`; absent: they can, or there is none. */
+    readonly away?: string;
     readonly children: readonly Pick<ChildState, 'name' | 'state' | 'pid' | 'restarts' | 'lastExit'>[];
   };
   readonly workers: readonly WorkerStatus[];
@@ -64,5 +66,12 @@ function stackPart({ stack }: LiveSource): MachineStatus['stack'] {
     ...(lastExit === undefined ? {} : { lastExit }),
   }));
   const state = children.every((child) => child.state === 'ready') ? 'up' : 'degraded';
-  return { state, temporal: stack.temporal.address, nats: stack.nats.url, children };
+  const { away } = stack;
+  return {
+    state,
+    temporal: stack.temporal.address,
+    nats: stack.nats.url,
+    ...(away !== undefined && { away }),
+    children,
+  };
 }

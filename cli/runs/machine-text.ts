@@ -9,6 +9,7 @@ import { iterationText, nextCommand, styledState, validationText } from './words
 
 export function machineStatusText({ stack, workers, fleet, left, runs }: MachineStatus, printer: Printer): string {
   const parts = [stackLine(stack, printer)];
+  if (stack.away !== undefined) parts.push(printer.style('yellow', awayText(stack.away)));
   const sick = stack.children.filter(({ state }) => state !== 'ready');
   if (sick.length > 0)
     parts.push(
@@ -34,6 +35,9 @@ export function machineStatusText({ stack, workers, fleet, left, runs }: Machine
 
 const leftText = ({ host, pool, code, message, at, times }: MachineStatus['left'][number]): string =>
   `${host} of the pool ${pool} cannot work (${at}${times > 1 ? `, ${times} times` : ''}): ${code}: ${message}`;
+
+const awayText = (why: string): string =>
+  `machines cannot join: ${why}. Work of this machine goes on, and petrel listens there again when it is back.\npetrel up --listen off forgets the address; petrel up --listen ADDRESS names another one`;
 
 function stackLine(stack: MachineStatus['stack'], printer: Printer): string {
   switch (stack.state) {

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { runProgram } from './programs.mjs';
+import { runPip } from './pip.mjs';
 import { isExecutable, readTools, record } from './toolchain.mjs';
 
 export function motoStep({ root, home }) {
@@ -35,11 +35,7 @@ async function install(list, folder) {
   const work = mkdtempSync(`${folder}-`);
   try {
     const flags = ['--quiet', '--no-deps', '--only-binary=:all:', '--require-hashes', '--no-compile'];
-    await runProgram('python3', ['-m', 'pip', 'install', ...flags, '-r', list, '--target', work], {
-      what: 'pip install of moto',
-      env: { PIP_DISABLE_PIP_VERSION_CHECK: '1', PIP_ROOT_USER_ACTION: 'ignore' },
-      hint: 'check the network and `python3 -m pip config list`, then run this again',
-    });
+    await runPip(['install', ...flags, '-r', list, '--target', work], { what: 'pip install of moto' });
     renameSync(work, folder);
   } finally {
     rmSync(work, { recursive: true, force: true });

@@ -4,10 +4,11 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkoutStamp } from './places.mjs';
+import { withNpmSettings } from './npm-settings.mjs';
 import { runProgram } from './programs.mjs';
 import { SetupError } from './report.mjs';
 
-export function npmStep({ root }) {
+export function npmStep({ root, home }) {
   const stamp = checkoutStamp(root, 'npm');
   const key = () => {
     const hash = createHash('sha256');
@@ -17,9 +18,10 @@ export function npmStep({ root }) {
   return {
     name: 'npm packages',
     needs: [],
-    pending: () => !existsSync(join(root, 'node_modules')) || !(stamp.holds(key()) || alreadyInstalled(root)),
+    // Somebody may have removed the packages of development since: `npm install --omit=dev`, `npm prune`.
+    pending: () => !existsSync(join(root, 'node_modules/.bin/tsc')) || !(stamp.holds(key()) || alreadyInstalled(root)),
     async run() {
-      await install(root);
+      await install(root, home);
       stamp.write(key());
       return `${lockedPackages(join(root, 'package-lock.json')).size} packages`;
     },
@@ -31,15 +33,12 @@ export function npmStep({ root }) {
  * check. npm adds and prunes entries of optional packages for other platforms, depending on its version and on
  * node_modules.
  */
-async function install(root) {
+async function install(root, home) {
   const lockPath = join(root, 'package-lock.json');
   const before = readFileSync(lockPath);
   const wanted = lockedPackages(lockPath);
-  await runProgram('npm', ['install', '--ignore-scripts', '--no-audit', '--no-fund'], {
-    cwd: root,
-    what: 'npm install',
-    hint: 'check the network and `npm config get registry`, then run this again: it continues where it stopped',
-  });
+  const words = ['install', '--include=dev', '--ignore-scripts', '--no-audit', '--no-fund'];
+  await withNpmSettings(home, (env) => runProgram('npm', words, { cwd: root, env, what: 'npm install', hintOf }));
   if (before.equals(readFileSync(lockPath))) return;
   const chosen = lockedPackages(lockPath);
   writeFileSync(lockPath, before); // an npm of another version may only format it differently
@@ -50,6 +49,18 @@ async function install(root) {
       'run `npm install` by hand, look at the changes and commit them',
     );
   }
+}
+
+/** What npm says it failed of; its own last lines name only its log. */
+function hintOf(output) {
+  const said = output
+    .split('\n')
+    .filter(
+      (line) => /^npm (error|ERR!) /.test(line) && !/complete log|^npm (error|ERR!) (code|errno|syscall)\b/.test(line),
+    )
+    .map((line) => line.replace(/^npm (error|ERR!) /, ''));
+  const next = 'check the network and `npm config get registry`, then run this again: it continues where it stopped';
+  return said.length === 0 ? next : `npm says: ${said[0]}\n→ ${next}`;
 }
 
 /** path → version, integrity and whether it is optional: what a lock decides, without its formatting. */

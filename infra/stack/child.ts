@@ -129,6 +129,7 @@ export class Child {
   async replace(): Promise<void> {
     await this.stop();
     this.#stopping = false;
+    this.#failures = 0; // of a start with other settings
     await this.start();
   }
 

@@ -94,6 +94,8 @@ const stackSchema = z.object({
   }),
   pools: z.array(poolSchema).readonly(),
   listen: listenAddress.optional(),
+  /** Why machines cannot join at `listen` now. */
+  away: z.string().optional(),
   children: z.array(childSchema).readonly(),
 });
 

@@ -20,6 +20,7 @@ import { temporalChild } from './children/temporal.ts';
 import { workerChild } from './children/worker.ts';
 import { derivedKey } from './derived-key.ts';
 import { instanceName } from './identity.ts';
+import { whyNotHere } from './here.ts';
 import { certificateFor } from './listen.ts';
 import { currentSecrets, newNatsSecrets } from './nats-secrets.ts';
 import { ownIdentity } from './process.ts';
@@ -42,6 +43,8 @@ type PortName = 'temporalPort' | 'natsPort';
 const serversReadyMs = 60_000;
 /** How often it checks for stuck servers, and repeats a failed write of the state. */
 const tendMs = 1_000;
+/** An address that comes or goes must stay so for this many looks: a lease that is renewed is no reason to restart. */
+const steadyLooks = 3;
 /** After this time, a taken port counts as used by another program. */
 const portMs = 1_000;
 
@@ -52,6 +55,10 @@ export class Supervisor {
   readonly #children = new Map<string, Child>();
   #endpoints: Endpoints;
   #config: StackConfig;
+  /** Why machines cannot join, although the configuration has an address for them: NATS listens on loopback then. */
+  #away: string | undefined;
+  /** Looks in a row that found the opposite of what `#away` says. */
+  #looks = 0;
   #phase: StackInfo['phase'] = 'running';
   /**
    * False until the processes of the previous supervisor are adopted, so that an incomplete list is never published.
@@ -62,9 +69,10 @@ export class Supervisor {
   /** Changes of the set of children run one after the other. */
   #queue: Promise<void> = Promise.resolve();
 
-  private constructor(home: string, endpoints: Endpoints, config: StackConfig, log: (line: string) => void) {
+  private constructor(home: string, places: Places, config: StackConfig, log: (line: string) => void) {
     this.#home = home;
-    this.#endpoints = endpoints;
+    this.#endpoints = places.endpoints;
+    this.#away = places.away;
     this.#config = config;
     this.#log = log;
   }
@@ -73,7 +81,7 @@ export class Supervisor {
   static async start(home: string, log: (line: string) => void): Promise<Supervisor> {
     const previous = readStackFile(stackFile(home));
     const config = readConfig(home) ?? { pools: defaultPools };
-    const supervisor = new Supervisor(home, await endpointsOf(home, config), config, log);
+    const supervisor = new Supervisor(home, await placesOf(home, config), config, log);
     await supervisor.#begin(previous);
     void supervisor.#tend();
     return supervisor;
@@ -96,13 +104,15 @@ export class Supervisor {
 
   /** The NATS server gets another address, and with it every process that has the old one. */
   async #listen(config: StackConfig): Promise<void> {
-    if (JSON.stringify(config.listen) === JSON.stringify(this.#config.listen)) return;
+    const places = await placesOf(this.#home, config);
+    if (isDeepStrictEqual(config.listen, this.#config.listen) && places.away === this.#away) return;
     const clients = [...this.#children.values()].filter((child) => !isServer(child));
     // Children stop before the new address is published: a reader would take the stack for ready.
     await all(clients, (child) => child.stop());
-    this.#endpoints = await endpointsOf(this.#home, config);
+    this.#endpoints = places.endpoints;
+    this.#away = places.away;
     this.#config = config;
-    this.#log(`NATS listens at ${natsUrl(this.#endpoints)}`);
+    this.#log(`NATS listens at ${natsUrl(this.#endpoints)}${places.away === undefined ? '' : `: ${places.away}`}`);
     const servers = this.#ofKind('nats');
     await all(servers, (child) => child.replace());
     await Promise.all(servers.map((child) => child.untilReady(serversReadyMs)));
@@ -147,10 +157,24 @@ export class Supervisor {
     while (this.#phase === 'running') {
       await delay(tendMs);
       if (this.#unwritten) this.#publish();
+      await this.#followAddress();
       await this.#enqueue(() =>
         all(this.#phase === 'running' ? this.#ofKind('nats') : [], (child) => child.replaceIfStuck()),
       );
     }
+  }
+
+  /** Follows the address where machines join: work of this machine goes on over loopback while it has not got it. */
+  async #followAddress(): Promise<void> {
+    const host = this.#config.listen?.host;
+    const why = host === undefined ? undefined : await whyNotHere(host);
+    this.#looks = (why === undefined) === (this.#away === undefined) ? 0 : this.#looks + 1;
+    if (this.#looks < steadyLooks || this.#phase !== 'running') return;
+    this.#looks = 0;
+    await this.#enqueue(async () => {
+      await this.#listen(this.#config);
+      this.#publish();
+    });
   }
 
   #newChild(spec: ChildSpec): Child {
@@ -186,7 +210,8 @@ export class Supervisor {
       this.#endpoints = { ...this.#endpoints, [name]: port };
     }
     if (this.#endpoints === before) return;
-    writeEndpoints(this.#home, this.#endpoints);
+    // The kept ones are for when the address is back.
+    if (this.#away === undefined) writeEndpoints(this.#home, this.#endpoints);
     this.#publish();
     const told = [...this.#children.values()].filter((child) => !isServer(child) && child.process);
     void this.#enqueue(() => all(told, (child) => child.replace()));
@@ -268,6 +293,7 @@ export class Supervisor {
           },
       pools: this.#config.pools,
       ...(this.#config.listen && { listen: this.#config.listen }),
+      ...(this.#away !== undefined && { away: this.#away }),
       children: [...this.#children.values()].map(({ state }) => state),
     };
     try {
@@ -290,6 +316,20 @@ async function endpointsOf(home: string, { listen }: StackConfig): Promise<Endpo
   const endpoints = { ...ports, natsPort: listen?.port ?? ports.natsPort, nats, ...(tls && { tls }) };
   if (!isDeepStrictEqual(endpoints, kept)) writeEndpoints(home, endpoints);
   return endpoints;
+}
+
+interface Places {
+  readonly endpoints: Endpoints;
+  readonly away: string | undefined;
+}
+
+/** Where the servers listen now. Without the address for machines that join, NATS listens on loopback, as when there is none. */
+async function placesOf(home: string, config: StackConfig): Promise<Places> {
+  const endpoints = await endpointsOf(home, config);
+  const away = config.listen && (await whyNotHere(config.listen.host));
+  if (away === undefined) return { endpoints, away };
+  const { tls: _, ...onLoopback } = endpoints;
+  return { endpoints: onLoopback, away };
 }
 
 async function newPorts(): Promise<Omit<KeptEndpoints, 'nats'>> {

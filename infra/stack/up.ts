@@ -6,8 +6,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { errorToJson, InvalidInputError, RetryableError, TerminalError } from '../../core/errors.ts';
 import { processEnvironment } from '../environment.ts';
 import { builtProgram, buildId, readTools } from '../home.ts';
+import { requireLimits } from '../limits.ts';
 import { poll } from '../poll.ts';
 import { childVariable, kindVariable, stackVariable } from './child-spec.ts';
+import { ownAddresses, whyNotHere } from './here.ts';
 import type { ListenAddress } from './listen.ts';
 import { lockHolder } from './lock.ts';
 import { logFile, logTail, openLog } from './logs.ts';
@@ -51,6 +53,8 @@ const hopelessFailures = 3;
 export async function ensureStack(options: EnsureStackOptions): Promise<StackInfo> {
   const { home } = options;
   requireSetUp(home);
+  await requireLimits();
+  await requireHere(options.listen);
   makeStackFolder(home);
   await chooseServers(home);
   writeWanted(options);
@@ -129,6 +133,16 @@ export async function chooseServers(home: string): Promise<void> {
   }
 }
 
+/** Throws InvalidInputError for an address that this machine does not have. One that it had once may come back. */
+async function requireHere(listen: EnsureStackOptions['listen']): Promise<void> {
+  const why = listen === undefined || listen === 'off' ? undefined : await whyNotHere(listen.host);
+  if (why === undefined) return;
+  const [own] = ownAddresses();
+  throw new InvalidInputError(`--listen: ${why}; it has ${ownAddresses().join(', ') || 'none but loopback'}`, {
+    hint: `petrel up --listen ${own ?? 'off'}`,
+  });
+}
+
 function writeWanted({ home, workers, programs, listen }: EnsureStackOptions): void {
   const before = readConfig(home);
   const pools = workers ?? before?.pools ?? defaultPools;
@@ -200,11 +214,14 @@ async function untilReady(
     if (!stack) return failIfNobodyServes(home, spawned);
     // Processes of an older build restart a supervisor of their own build when theirs is gone, and may be faster.
     if (stack.build !== buildId()) return 'of another build';
-    const serves = JSON.stringify([stack.pools, stack.listen]) === wanted && isStackReady(stack);
+    const isCurrent = JSON.stringify([stack.pools, stack.listen]) === wanted;
+    const serves = isCurrent && isStackReady(stack);
     if (serves && told.size === 0) return stack; // it was up before, so there is nothing to report
     tellChanges(stack, told, onProgress);
     const hopeless = stack.children.find(({ failures }) => failures >= hopelessFailures);
-    if (hopeless) throw failure(home, hopeless);
+    // One that fails with older settings may start with those that this command has just written.
+    if (hopeless && isCurrent) throw failure(home, hopeless);
+    if (serves && stack.away !== undefined) onProgress?.(`machines cannot join: ${stack.away}`);
     return serves ? stack : undefined;
   };
   const stack = await poll(look, { everyMs: pollMs, timeoutMs });

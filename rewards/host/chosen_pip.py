@@ -39,14 +39,15 @@ def without_settings():
 
 
 def listed():
-    """What pip itself finds in its files and in the environment, as it prints it."""
-    quiet = {**os.environ, "PIP_QUIET": "0", "PIP_VERBOSE": "0", "PIP_NO_COLOR": "1"}
+    """What pip itself finds in its files and in the environment, as it prints it. Of files that it cannot read, nothing."""
     command = [sys.executable, "-E", "-m", "pip", "config", "list"]
-    done = subprocess.run(command, env=quiet, capture_output=True, text=True)
-    if done.returncode != 0:
-        print(f"pip's own settings cannot be read, so none is used: {done.stderr.strip()}", file=sys.stderr)
-        return ""
-    return done.stdout
+    for files in ({}, {"PIP_CONFIG_FILE": os.devnull}):
+        quiet = {**os.environ, "PIP_QUIET": "0", "PIP_VERBOSE": "0", "PIP_NO_COLOR": "1", **files}
+        done = subprocess.run(command, env=quiet, capture_output=True, text=True)
+        if done.returncode == 0:
+            return done.stdout
+        print(f"pip cannot read its files of settings, so none is used: {done.stderr.strip()}", file=sys.stderr)
+    return ""
 
 
 def chosen(command):

@@ -1,0 +1,30 @@
+/** Whether this machine has an address now: a laptop changes networks, a lease ends, a VPN is closed. */
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import { errorToJson } from '../../core/errors.ts';
+
+/** Why no server of this machine can listen at the host; undefined: one can. */
+export async function whyNotHere(host: string): Promise<string | undefined> {
+  const server = createServer();
+  server.listen(0, host);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EADDRNOTAVAIL') return `this machine does not have the address ${host} now`;
+    if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the name ${host} has no address here now`;
+    return errorToJson(error).message;
+  }
+  server.close();
+  await once(server, 'close');
+  return undefined;
+}
+
+/** The addresses at which other machines may reach this one. */
+export const ownAddresses = (): string[] =>
+  Object.values(networkInterfaces()).flatMap((all) =>
+    (all ?? [])
+      .filter(({ internal, address }) => !internal && !address.startsWith('fe80'))
+      .map(({ address }) => address),
+  );
