@@ -16,10 +16,10 @@ export const arithmeticVersions: Readonly<Record<ComputeType, number>> = { fp32:
  */
 export function arithmeticOf(
   options: Pick<EngineOptions, 'compute' | 'deterministic'>,
-  info: Pick<EngineInfo, 'isa'>,
+  info: Pick<EngineInfo, 'isa'> & Partial<Pick<EngineInfo, 'addedFlags'>>,
 ): string {
   const { compute, deterministic } = options;
-  const version = arithmeticVersions[compute];
+  const version = `${arithmeticVersions[compute]}${info.addedFlags ? ` flags ${info.addedFlags}` : ''}`;
   if (deterministic)
     return compute === 'fp32' ? `${version} deterministic` : `${version} bf16 deterministic ${info.isa}`;
   return `${version} ${compute} ${info.isa}`;

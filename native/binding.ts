@@ -13,7 +13,7 @@ export type NativeHandle = { readonly __nativeModel: never };
  * addon validates them again, so that no caller can make it touch memory that is not its own.
  */
 export interface NativeFunctions {
-  engineInfo(): { isa: string; bf16: boolean; build: string; threads: number };
+  engineInfo(): { isa: string; bf16: boolean; build: string; addedFlags: string; threads: number };
   ticks(): number;
   trainerCreate(spec: object, options: object): NativeHandle;
   trainerParameters(handle: NativeHandle): EngineParameter[];

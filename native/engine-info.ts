@@ -9,6 +9,8 @@ export interface EngineInfo {
   readonly bf16: boolean;
   /** Hash over the native sources and the compiler's version: shows which build this is. No profile depends on it. */
   readonly build: string;
+  /** Names the flags that a person added to those of the build (PETREL_CXX_FLAGS); empty without any. */
+  readonly addedFlags: string;
   /** Processors that this process may use. */
   readonly threads: number;
 }

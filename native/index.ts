@@ -10,5 +10,6 @@ export {
   type InstructionClass,
   type PeakProduct,
 } from './peak.ts';
+export { engineProofs } from './proof/index.ts';
 export { engineTicks } from './ticks.ts';
 export { createTrainer, NativeTrainer } from './trainer.ts';

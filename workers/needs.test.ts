@@ -77,6 +77,17 @@ describe('a reward job', () => {
     await expect(need?.checkAgain?.()).rejects.toThrow(UnfitError);
   });
 
+  it('that opens a deterministic run is refused by an engine with other bits, and by no other', async () => {
+    const open = job({ engine: { compute: 'auto', deterministic: true, maxTokensPerMicroBatch: 1 } }, 'open');
+    const refusal = new UnfitError('UnprovenBits', 'none');
+    const needOf = (state: 'proved' | 'refused') => {
+      const proofs = [{ compute: 'fp32' as const, profile: 'det-1', state, ms: 1 }];
+      return missedNeed(refusal, open, { ...ports, engine: { isa: 'avx2', bf16: false, build: 'b', proofs } });
+    };
+    await expect(needOf('refused')?.check()).rejects.toMatchObject({ code: 'UnprovenBits' });
+    await needOf('proved')?.check();
+  });
+
   it('that names its scorer is refused at once', async () => {
     vi.stubEnv('PETREL_HOME', '/nowhere');
     vi.stubEnv('PATH', '/nowhere');

@@ -4,11 +4,11 @@ import { UnfitError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
 import { numericProfile } from '../core/records/schema.ts';
 import type { Store } from '../core/ports/store.ts';
-import type { RewardInput } from '../core/wire/jobs.ts';
+import type { EngineSettings, RewardInput } from '../core/wire/jobs.ts';
 import type { JobMessage } from '../core/wire/messages.ts';
 import { admitWorkHere } from '../infra/store/free-space.ts';
 import type { EngineFacts } from './engine/profile.ts';
-import { engineOptionsOf } from './engine/profile.ts';
+import { engineOptionsOf, resolveProfile } from './engine/profile.ts';
 import type { Need } from './fitness.ts';
 import { checkPackagesHere } from '../rewards/host/python-scorers.ts';
 import { secretNames, secretOf } from '../rewards/host/secrets.ts';
@@ -60,6 +60,7 @@ export function jobNeeds(message: JobMessage, ports: NeedPorts): Need[] {
   const secrets = secretNames([input['settings'], input['endpoint']]);
   const profile = numericProfile.safeParse(input['profile']).data;
   const { engine } = ports;
+  const settings = message.stage === 'open' ? (input['engine'] as EngineSettings | undefined) : undefined;
   return [
     {
       name: `the store ${store}`,
@@ -76,6 +77,14 @@ export function jobNeeds(message: JobMessage, ports: NeedPorts): Need[] {
           {
             name: `the numeric profile ${profile.id}, ${profile.compute}`,
             check: async () => engineOptionsOf(profile, engine, 1),
+          },
+        ]),
+    ...(settings?.deterministic !== true || engine === undefined
+      ? []
+      : [
+          {
+            name: `the numeric profile of a deterministic run, ${settings.compute}`,
+            check: async () => resolveProfile(settings, engine),
           },
         ]),
   ];
@@ -138,6 +147,7 @@ function foundByRows({ name, check }: Need, runId: string): Need {
 const needNames: Readonly<Record<string, string>> = {
   CannotReproduce: 'the numeric profile',
   CannotCompute: 'the numeric profile',
+  UnprovenBits: 'the numeric profile',
   NoScorerPackages: packages,
   NoSandbox: sandbox,
   NoPython: sandbox,

@@ -624,6 +624,7 @@ export class Worker {
       threads,
       profiles: [...this.#profiles('trainer')],
       ...(this.#engine === undefined ? {} : { computes: [...computesOf(this.#engine.facts)] }),
+      ...(this.#engine?.facts.proofs === undefined ? {} : { proofs: [...this.#engine.facts.proofs] }),
       ...(this.#engine?.serves === undefined ? {} : { serves: this.#engine.serves }),
       ...(lease === undefined ? {} : { lease }),
       ...(components === undefined ? {} : { trains: [...components] }),

@@ -2,6 +2,8 @@
 import { readFileSync, statfsSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { errorToJson } from '../../core/errors.ts';
+import { refusedHint, refusedText } from '../../core/wire/engine-proof.ts';
+import { engineReport } from '../../infra/engine-proof.ts';
 import { builtProgram, readTools } from '../../infra/home.ts';
 import { logFile, stackHealth } from '../../infra/stack/index.ts';
 import { checkFences } from '../../infra/store/fencing.ts';
@@ -44,6 +46,7 @@ export function doctorChecks(home: string): readonly DoctorCheck[] {
     { name: 'home', check: async () => freeSpace(home) },
     { name: 'room', check: async () => await room(home) },
     { name: 'build', check: async () => await attempt(() => green(`built: ${builtProgram('petrel')}`)) },
+    { name: 'engine', check: async () => await attempt(engine) },
     { name: 'servers', check: async () => await attempt(() => servers(home)) },
     { name: 'store', check: async () => await attempt(async () => await store(home)) },
     { name: 'runs', check: async () => await attempt(async () => await runs(home)) },
@@ -104,6 +107,26 @@ async function room(home: string): Promise<DoctorResult> {
     status: 'red',
     detail: [full, ...others].map(({ message }) => message).join('; '),
     ...(full.hint === undefined ? {} : { fix: full.hint }),
+  };
+}
+
+/** Whether the engine of this machine loads, and whether its bits are those that its name promises. */
+async function engine(): Promise<DoctorResult> {
+  const { isa, addedFlags, proofs } = await engineReport();
+  const detail = proofs.map(({ compute, state, ms }) => `${compute} ${state} in ${ms} ms`).join(', ');
+  const refused = proofs.find(({ state }) => state === 'refused');
+  if (refused !== undefined) return { status: 'red', detail: `${isa}: ${refusedText(refused)}`, fix: refusedHint };
+  if (addedFlags !== '')
+    return {
+      status: 'yellow',
+      detail: `${isa}: ${detail}; built with flags of your own`,
+      fix: 'deterministic runs of other machines cannot continue here; unset PETREL_CXX_FLAGS, then npm run build',
+    };
+  if (proofs.every(({ state }) => state === 'proved')) return green(`${isa}: ${detail}`);
+  return {
+    status: 'yellow',
+    detail: `${isa}: ${detail}`,
+    fix: 'no bits are recorded for this kind of processor; a deterministic run repeats on processors of this kind only',
   };
 }
 

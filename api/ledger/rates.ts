@@ -57,8 +57,7 @@ function share(optim: RateSettings, at: number, length: number): number {
   const first = cosine ? (optim.init_lr_ratio ?? 0) : 0;
   if (step < warmup) return first + ((1 - first) * step) / warmup;
   if (type === 'constant') return 1;
-  const wave = (begin: number) =>
-    (1 + cos(2 * Math.PI * cycles * ((step - begin) / Math.max(1, length - begin)))) / 2;
+  const wave = (begin: number) => (1 + cos(2 * Math.PI * cycles * ((step - begin) / Math.max(1, length - begin)))) / 2;
   if (cosine) return Math.max(least, least + (1 - least) * wave(warmup));
   const decay = warmup + Math.floor(Math.max(0, length - warmup) * optim.stable_ratio);
   if (step < decay) return 1;

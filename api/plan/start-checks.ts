@@ -1,5 +1,6 @@
 import type { Check } from './checks.ts';
 import { endpointCheck } from './endpoint-check.ts';
+import { engineCheck } from './engine-check.ts';
 import { lengthsCheck, modelCheck, tokenizerCheck } from './model-check.ts';
 import { ownModuleChecks } from './own-modules-check.ts';
 import { trainRowsCheck, validationRowsCheck } from './rows-check.ts';
@@ -9,6 +10,7 @@ import { teacherCheck } from './teacher-check.ts';
 
 /** What must be right before a run's inputs are stored, in the order in which `run` checks and `plan` shows it. */
 export const startChecks: readonly Check[] = [
+  engineCheck,
   modelCheck,
   lengthsCheck,
   tokenizerCheck,

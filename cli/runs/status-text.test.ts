@@ -94,6 +94,16 @@ describe('workers in a status', () => {
   const stdout = { columns: 200, write: () => {} };
   const printer = createPrinter({ json: false, stdout, stderr: stdout, env: {} });
 
+  it('are named whose engine gives other bits than its profile names', () => {
+    const proofs = [
+      { compute: 'fp32', profile: 'det-1', state: 'refused', ms: 20 },
+      { compute: 'bf16', profile: 'det-bf16-3-amx', state: 'proved', ms: 30 },
+    ] as const;
+    const table = workerTable([workerStatus(worker({ proofs: [...proofs] }), here)], printer);
+    expect(table).toContain('local-1: the engine gives other bits in fp32 than det-1 names');
+    expect(table).not.toContain('bf16');
+  });
+
   it('are told apart by health, with their last error', () => {
     const sick = worker({
       worker: 'local-2',

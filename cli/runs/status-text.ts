@@ -2,6 +2,7 @@
 import type { Printer } from '../printer/printer.ts';
 import { showMoment, showNumber, showUsd } from '../../core/quantities.ts';
 import { warningText } from '../../core/run-warnings.ts';
+import { refusedHint, refusedText } from '../../core/wire/engine-proof.ts';
 import { activityText } from '../../api/runs/activity.ts';
 import { wrapOwnText } from '../printer/wrap.ts';
 import { renderFields, renderTable, widthFor } from '../printer/table.ts';
@@ -92,7 +93,11 @@ export function workerTable(workers: readonly WorkerStatus[], printer: Printer):
       (head !== 'last error' || workers.some(({ lastError }) => lastError !== undefined)) &&
       (head !== 'tokens/s' || workers.some(({ tokensPerSecond }) => tokensPerSecond !== undefined)),
   );
-  return [renderTable(workers, columns, widthFor(printer.stdout)), ...workers.flatMap(lackTexts)].join('\n');
+  return [
+    renderTable(workers, columns, widthFor(printer.stdout)),
+    ...workers.flatMap(lackTexts),
+    ...workers.flatMap(refusedTexts),
+  ].join('\n');
 }
 
 /** The run, and its components where the worker does not train all of them. */
@@ -107,6 +112,12 @@ function lackTexts({ worker, state, lacks = [] }: WorkerStatus): string[] {
   return lacks.map(({ what, error: { code, message, hint } }) =>
     [`${worker} ${refused(what)}: ${code}: ${message}`, ...(hint === undefined ? [] : [`hint: ${hint}`])].join('\n'),
   );
+}
+
+/** One line for each compute type in which a worker's engine gives other bits than its profile names. */
+function refusedTexts({ worker, proofs = [] }: WorkerStatus): string[] {
+  const refused = proofs.filter(({ state }) => state === 'refused');
+  return refused.map((proof) => [`${worker}: ${refusedText(proof)}`, `hint: ${refusedHint}`].join('\n'));
 }
 
 function troubleText({ lastError, failuresInARow }: WorkerStatus): string | undefined {

@@ -6,9 +6,18 @@ export const anyProfile = 'any';
 
 const bf16Prefix = 'det-bf16-';
 
-/** `isa`: the instruction set, on whose rounding bf16 depends. fp32 has one order of sums on all of them. */
-export function deterministicProfile(compute: ComputeType, arithmeticVersion: number, isa: string): string {
-  return compute === 'fp32' ? `det-${arithmeticVersion}` : `${bf16Prefix}${arithmeticVersion}-${isa}`;
+/**
+ * `isa`: the instruction set, on whose rounding bf16 depends. fp32 has one order of sums on all of them. `addedFlags`
+ * names what a person added to the flags of the engine's build.
+ */
+export function deterministicProfile(
+  compute: ComputeType,
+  arithmeticVersion: number,
+  isa: string,
+  addedFlags = '',
+): string {
+  const id = compute === 'fp32' ? `det-${arithmeticVersion}` : `${bf16Prefix}${arithmeticVersion}-${isa}`;
+  return addedFlags === '' ? id : `${id}-flags-${addedFlags}`;
 }
 
 /** The compute type of a deterministic profile. */

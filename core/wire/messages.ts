@@ -7,6 +7,7 @@ import type { JobId, RunId } from '../ids.ts';
 import { roles } from '../roles.ts';
 import type { Role } from '../roles.ts';
 import { publication } from '../records/schema.ts';
+import { engineProof } from './engine-proof.ts';
 import { holderUrl, weightsHolders } from './weights.ts';
 import { workerEvent } from './worker-event.ts';
 import { anyPlace, placeWords } from './worker-identity.ts';
@@ -121,6 +122,8 @@ export const presence = z.object({
   profiles: z.array(z.string()),
   /** The compute types of its engine. */
   computes: z.array(z.enum(['fp32', 'bf16'])).optional(),
+  /** What its engine proved about its bits when it was loaded. */
+  proofs: z.array(engineProof).optional(),
   /** URL where other workers get the weights that it has in memory. */
   serves: holderUrl.optional(),
   /** The run to which this trainer is leased. */

@@ -42,13 +42,17 @@ export function storedBits(): StoredBits {
 export interface PrintedBits {
   readonly info: EngineInfo;
   readonly bits: Bits;
+  /** Digests of native/proof/probe.ts, by numeric profile. */
+  readonly probes: Bits;
 }
 
-/** The bits of a class, computed in a process of its own; undefined when this processor cannot compute them. */
-export function bitsOf(name: ProcessorClass): Bits | undefined {
-  if (!computable().includes(name)) return undefined;
-  return printed(processorClasses[name]).bits;
+/** What a class computes, in a process of its own; undefined when this processor cannot compute it. */
+export function printedOf(name: ProcessorClass): PrintedBits | undefined {
+  return computable().includes(name) ? printed(processorClasses[name]) : undefined;
 }
+
+/** The bits of a class; undefined when this processor cannot compute them. */
+export const bitsOf = (name: ProcessorClass): Bits | undefined => printedOf(name)?.bits;
 
 /** The classes that this processor can compute. */
 export function computable(): readonly ProcessorClass[] {

@@ -33,7 +33,7 @@ import { RunLog } from '../../infra/store/run-log.ts';
 import { readDecoderSpec, readScoreSpec, readValueSpec } from '../../models/config.ts';
 import type { Dataset } from '../../models/dataset-rows.ts';
 import { readConfigJson } from '../../models/weights.ts';
-import { arithmeticOf, engineInfo } from '../../native/index.ts';
+import { arithmeticOf, engineInfo, engineProofs } from '../../native/index.ts';
 import { OpenDatasets } from '../datasets.ts';
 import { CheckpointWriter } from './checkpoint-writer.ts';
 import { Generation } from './generation.ts';
@@ -181,7 +181,7 @@ export class EngineHost {
   constructor(options: HostOptions) {
     this.options = options;
     this.#engines = options.engines ?? nativeEngines;
-    this.facts = engineInfo();
+    this.facts = { ...engineInfo(), proofs: engineProofs() };
     this.#writer = new CheckpointWriter(options.ticks.buffer);
     this.#memory = new MemoryPlan(options.memoryBytes ?? machineBytes());
     this.onnx = new OnnxModels(this.#memory, options.threads, this.#tick);

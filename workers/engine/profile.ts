@@ -4,21 +4,38 @@ import type { ComputeType, EngineOptions } from '../../core/ports/policy.ts';
 import { blockHashOf, namedBlockHash } from '../../core/records/block-hash.ts';
 import { offeredProfile } from '../../core/records/former-profiles.ts';
 import type { NumericProfile } from '../../core/records/schema.ts';
+import { refusedHint, refusedText } from '../../core/wire/engine-proof.ts';
+import type { EngineProof } from '../../core/wire/engine-proof.ts';
 import type { EngineSettings } from '../../core/wire/jobs.ts';
 import { anyProfile, deterministicProfile } from '../../core/records/profile-ids.ts';
 import { arithmeticVersions } from '../../native/arithmetic.ts';
 import type { EngineInfo } from '../../native/engine-info.ts';
 
 /** The engine's description of itself. */
-export type EngineFacts = Pick<EngineInfo, 'isa' | 'bf16' | 'build'>;
+export type EngineFacts = Pick<EngineInfo, 'isa' | 'bf16' | 'build'> & {
+  /** Names what a person added to the flags of its build; absent: nothing. */
+  readonly addedFlags?: string;
+  /** What it proved about its bits; absent: nothing is known. */
+  readonly proofs?: readonly EngineProof[];
+};
 
-const deterministicId = (compute: ComputeType, { isa }: Pick<EngineFacts, 'isa'>): string =>
-  deterministicProfile(compute, arithmeticVersions[compute], isa);
+const deterministicId = (compute: ComputeType, { isa, addedFlags }: Pick<EngineFacts, 'isa' | 'addedFlags'>): string =>
+  deterministicProfile(compute, arithmeticVersions[compute], isa, addedFlags);
 
-/** `auto` is fp32 in a deterministic run, because every processor gives its bits. */
+/** Throws UnfitError `UnprovenBits` where the probe of this engine has other bits than its profile names. */
+function requireBits(compute: ComputeType, { proofs = [] }: Pick<EngineFacts, 'proofs'>): void {
+  const refused = proofs.find((proof) => proof.compute === compute && proof.state === 'refused');
+  if (refused !== undefined) throw new UnfitError('UnprovenBits', refusedText(refused), { hint: refusedHint });
+}
+
+/**
+ * `auto` is fp32 in a deterministic run, because every processor gives its bits. Throws UnfitError `UnprovenBits` for a
+ * deterministic run where this engine has other bits.
+ */
 export function resolveProfile(settings: EngineSettings, facts: EngineFacts): NumericProfile {
   const compute =
     settings.compute !== 'auto' ? settings.compute : facts.bf16 && !settings.deterministic ? 'bf16' : 'fp32';
+  if (settings.deterministic) requireBits(compute, facts);
   return {
     id: settings.deterministic ? deterministicId(compute, facts) : anyProfile,
     compute,
@@ -32,7 +49,8 @@ export function resolveProfile(settings: EngineSettings, facts: EngineFacts): Nu
 
 /**
  * How this machine serves a run's profile. Throws UnfitError: `CannotReproduce` when only another build can reproduce
- * it, `CannotCompute` when the processor lacks its compute type.
+ * it, `CannotCompute` when the processor lacks its compute type, `UnprovenBits` when this engine has other bits than it
+ * says.
  */
 export function engineOptionsOf(profile: NumericProfile, facts: EngineFacts, threads: number): EngineOptions {
   if (!computesOf(facts).includes(profile.compute)) {
@@ -50,12 +68,15 @@ export function engineOptionsOf(profile: NumericProfile, facts: EngineFacts, thr
       hint: 'stop the run and resume it: it then continues from its newest checkpoint with this engine',
     });
   }
+  if (profile.deterministic) requireBits(profile.compute, facts);
   return { compute: profile.compute, deterministic: profile.deterministic, threads };
 }
 
 /** The profiles that this machine can serve. */
-export function profilesOf(facts: Pick<EngineFacts, 'bf16' | 'isa'>): readonly string[] {
-  return [anyProfile, ...computesOf(facts).map((compute) => deterministicId(compute, facts))];
+export function profilesOf(facts: Omit<EngineFacts, 'build'>): readonly string[] {
+  const refused = (facts.proofs ?? []).filter(({ state }) => state === 'refused').map(({ compute }) => compute);
+  const computes = computesOf(facts).filter((compute) => !refused.includes(compute));
+  return [anyProfile, ...computes.map((compute) => deterministicId(compute, facts))];
 }
 
 /** The compute types of this machine. */
