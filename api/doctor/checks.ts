@@ -15,6 +15,7 @@ import { readModelManifest } from '../../infra/store/model-facts.ts';
 import { listRunIds, openKnownStores, openRun } from '../runs/find.ts';
 import { fullPlaces } from '../../infra/stack/admission.ts';
 import { openProgramPlace } from '../../rewards/code/program.ts';
+import { showWay } from '../../rewards/sandbox/walls.ts';
 import { freeSpaceFloor } from '../../infra/store/free-space.ts';
 import { openLive } from '../runs/live-source.ts';
 import { awayHint, awayTexts, runsAway } from '../runs/stores-away.ts';
@@ -192,7 +193,7 @@ function sandbox(): DoctorResult {
   try {
     const { walls, python } = openProgramPlace();
     const limits = walls.cgroups === undefined ? 'petrel-guard' : `petrel-guard and cgroups in ${walls.cgroups}`;
-    return green(`${walls.bwrap}${walls.root ? ' as root' : ''}; limits by ${limits}; ${python.program}`);
+    return green(`${walls.bwrap} ${showWay(walls)}; limits by ${limits}; ${python.program}`);
   } catch (error) {
     const { message, hint } = errorToJson(error);
     const detail = `the scorer code and reward.sandbox cannot be used here: ${message}`;

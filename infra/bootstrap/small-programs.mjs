@@ -1,9 +1,9 @@
-/** Programs of one C file each, which scorers run under: native/<name>/<name>.c → build/native/petrel-<name>. */
+/** Small C programs, which scorers run under: native/<name>/<name>.c with its headers → build/native/petrel-<name>. */
 
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildEnvironment, compilerIdentity, cxxCompiler, warningsAreErrors } from './compiler.mjs';
-import { checkoutStamp, contentHash } from './places.mjs';
+import { checkoutStamp, contentHash, filesBelow } from './places.mjs';
 import { runProgram } from './programs.mjs';
 import { SetupError } from './report.mjs';
 
@@ -15,11 +15,14 @@ export const reaperStep = (context) => smallProgramStep('reaper', context);
 /** Process 1 of a sandbox. */
 export const guardStep = (context) => smallProgramStep('guard', context);
 
+const isSource = (path) => /\.[ch]$/.test(path);
+
 function smallProgramStep(name, { root, force }) {
   const source = `native/${name}/${name}.c`;
   const stamp = checkoutStamp(root, name);
   const program = join(root, `build/native/petrel-${name}`);
-  const key = () => contentHash(root, [source], compilerIdentity(), ...flags());
+  const sources = () => filesBelow(root, [`native/${name}`], isSource);
+  const key = () => contentHash(root, sources(), compilerIdentity(), ...flags());
   let forced = force;
   return {
     name,

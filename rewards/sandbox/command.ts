@@ -35,11 +35,14 @@ export function sandboxCommand(
   { command, binds, diskMb, orders }: SandboxedProgram,
   prefix: readonly string[] = [],
 ): { readonly command: string; readonly args: string[] } {
-  const user = walls.root ? { uid: freeUser() } : {};
+  const uid = freeUser();
+  const user = walls.root ? { uid } : {};
+  const namespace = walls.namespace ? [walls.guard, 'namespace', String(uid)] : [];
   const words = Object.entries({ ...user, ...orders }).map(([name, value]) => `${name}=${Math.ceil(value)}`);
   const [program = walls.bwrap, ...args] = [
     ...prefix,
     ...walls.prefix,
+    ...namespace,
     walls.bwrap,
     ...(walls.root ? asRoot : asUser),
     ...everywhere,
@@ -54,7 +57,9 @@ const everywhere = [
   ...['--hostname', 'sandbox', '--new-session', '--die-with-parent', '--as-pid-1'],
 ];
 const asUser = ['--unshare-user', '--uid', '1000', '--gid', '1000'];
-/** What the guard needs to give the program another user, and to see how much memory that user's processes share. */
+/**
+ * What the guard needs to give the program another user, to see how much memory its processes share, and to stop them.
+ */
 const asRoot = [
   '--cap-drop',
   'ALL',
@@ -64,6 +69,8 @@ const asRoot = [
   'CAP_SETGID',
   '--cap-add',
   'CAP_SYS_PTRACE',
+  '--cap-add',
+  'CAP_KILL',
 ];
 
 /**

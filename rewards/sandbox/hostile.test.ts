@@ -1,6 +1,6 @@
 /**
- * Hostile programs. Each ends in bounded time with its reason, leaves no process, and the next program is unaffected.
- * As root, and as an ordinary user.
+ * Hostile programs. The guard ends each with its reason, it leaves no process, and the next program is unaffected. As
+ * root, and as an ordinary user.
  */
 import { createServer, type Server } from 'node:net';
 import { once } from 'node:events';
@@ -21,8 +21,6 @@ const limits: SandboxLimits = {
   diskMb: 16,
   openFiles: 64,
 };
-/** A busy machine may be slow to end hundreds of processes, but nothing waits for a program to agree. */
-const boundMs = limits.wallMs + 12_000;
 const mark = `petrel-hostile-${process.pid}`;
 const places = testPlaces();
 
@@ -34,7 +32,6 @@ describe.skipIf(places.length === 0).each(places)(
   'a hostile program, run by $name,',
   ({ place: { walls, python } }) => {
     async function run(code: string, more: Partial<SandboxLimits> = {}, by = walls): Promise<SandboxResult> {
-      const began = performance.now();
       const result = await runInSandbox(by, {
         command: [python.program, '-s', '-B', '-c', code, mark],
         stdin: '',
@@ -42,7 +39,8 @@ describe.skipIf(places.length === 0).each(places)(
         binds: python.binds,
         limits: { ...limits, ...more },
       });
-      expect(performance.now() - began).toBeLessThan(boundMs);
+      // The guard itself ended it and said why: nothing waited for the program to agree.
+      expect(result.end.type).not.toBe('lost');
       expect(processesWith(mark)).toBe(0);
       return result;
     }
@@ -103,9 +101,9 @@ describe.skipIf(places.length === 0).each(places)(
     it('gets no memory that belongs to no process', async () => {
       expect(
         await answers(
-          'import ctypes\nlibc = ctypes.CDLL(None)\nsay(memfd=libc.memfd_create(b"x", 0), shm=libc.shmget(0, 10**6, 0o1600), queue=libc.msgget(0, 0o1600))',
+          'import ctypes\nlibc = ctypes.CDLL(None)\nsay(memfd=libc.memfd_create(b"x", 0), shm=libc.shmget(0, 10**6, 0o1600), queue=libc.msgget(0, 0o1600), semaphores=libc.semget(0, 32000, 0o1600))',
         ),
-      ).toEqual({ memfd: -1, shm: -1, queue: -1 });
+      ).toEqual({ memfd: -1, shm: -1, queue: -1, semaphores: -1 });
     });
 
     it.each(['stdout', 'stderr'] as const)(

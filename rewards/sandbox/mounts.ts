@@ -21,6 +21,15 @@ const system = [
 ];
 
 /**
+ * Changes to bubblewrap's /dev. A shared mapping of /dev/zero is memory that belongs to no process; /dev/full gives the
+ * same zeros and cannot be mapped. Terminals (/dev/ptmx) are a store of the whole machine.
+ */
+const devices = [
+  ...['--dev-bind', '/dev/full', '/dev/zero'],
+  ...['--perms', '0755', '--tmpfs', '/dev/pts', '--remount-ro', '/dev/pts'],
+];
+
+/**
  * Arguments of bubblewrap. Paths that do not exist are left out. `diskMb`: size of /tmp, and of /dev/shm; undefined
  * where bubblewrap cannot limit it.
  */
@@ -33,7 +42,7 @@ export function mountArguments(binds: readonly Bind[], diskMb: number | undefine
   const places = [...sources.keys()].sort().filter((place) => !isBelowOther(place));
   const folders = new Set(places.flatMap(parentsOf));
   return [
-    ...['--proc', '/proc', '--dev', '/dev', ...own('/dev/shm'), ...own('/tmp')],
+    ...['--proc', '/proc', '--dev', '/dev', ...devices, ...own('/dev/shm'), ...own('/tmp')],
     // bubblewrap would make these folders for its own user only.
     ...[...folders].sort().flatMap((folder) => ['--perms', '0755', '--dir', folder]),
     ...places.flatMap((place) => ['--ro-bind', sources.get(place) ?? place, place]),

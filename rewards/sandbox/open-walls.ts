@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { guardInside, sandboxCommand } from './command.ts';
 import type { Bind } from './mounts.ts';
 import { whyRefused } from './refusal.ts';
-import { findWalls, type Walls } from './walls.ts';
+import { findWalls, type Walls, waysOf } from './walls.ts';
 
 const trialMs = 20_000;
 /** Walls by the PATH on which bubblewrap is found. */
@@ -16,10 +16,20 @@ export function openWalls(): Walls {
   const path = process.env['PATH'];
   const known = opened.get(path);
   if (known !== undefined) return known;
-  const walls = findWalls();
-  tryWalls(walls);
+  const walls = workingWay(findWalls());
   opened.set(path, walls);
   return walls;
+}
+
+/**
+ * The first way that builds a sandbox of the real form. Throws UnfitError `NoSandbox` about the first one when none
+ * does.
+ */
+export function workingWay(walls: Walls): Walls {
+  const ways = waysOf(walls);
+  const works = ways.find((way) => trial(way, [guardInside], []).end !== undefined);
+  if (works === undefined) tryWalls(walls);
+  return works ?? walls;
 }
 
 /** The program of the trial is the guard again, which says how it is used and ends. Throws UnfitError `NoSandbox`. */

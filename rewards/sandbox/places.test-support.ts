@@ -47,7 +47,7 @@ function placeOfNobody({ walls, runner }: ProgramPlace): ProgramPlace {
   copyFileSync(walls.guard, copies.guard);
   copyFileSync(runner, copies.runner);
   for (const path of Object.values(copies)) chmodSync(path, 0o755);
-  const own = { ...walls, root: false, prefix: asNobody, guard: copies.guard, cgroups: undefined };
+  const own = { ...walls, root: false, namespace: false, prefix: asNobody, guard: copies.guard, cgroups: undefined };
   tryWalls(own);
   return { walls: own, python: pythonOfNobody(own), runner: copies.runner };
 }

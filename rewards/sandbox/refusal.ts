@@ -14,6 +14,9 @@ export function noBubblewrap(): UnfitError {
   });
 }
 
+const ofRoot =
+  'root needs CAP_SETUID, CAP_SETGID and CAP_SETFCAP, which docker run gives it, or CAP_SYS_ADMIN (--cap-add SYS_ADMIN)';
+
 /** `said`: what bubblewrap printed. */
 export function whyRefused(root: boolean, said: string): UnfitError {
   const last = said.split('\n').at(-1) ?? said;
@@ -24,7 +27,7 @@ function remedy(root: boolean, said: string): string {
   if (/unknown option/i.test(said)) return 'bubblewrap 0.5 or newer is needed: bwrap --version';
   const setting = settings.find(({ path, forbids }) => readNumber(path) === forbids);
   if (setting !== undefined) return `as root: ${setting.remedy}`;
-  return root ? `${inContainer} --cap-add SYS_ADMIN, or run petrel as an ordinary user` : inContainer;
+  return root ? `${inContainer}; ${ofRoot}, or run petrel as an ordinary user` : inContainer;
 }
 
 /** Settings of the kernel that forbid user namespaces. */

@@ -17,6 +17,11 @@ export interface Walls {
    * nothing. Otherwise it builds them in a user namespace.
    */
   readonly root: boolean;
+  /**
+   * Is bubblewrap the root of a user namespace that the guard has made? Root of a container without CAP_SYS_ADMIN
+   * cannot build mounts otherwise.
+   */
+  readonly namespace: boolean;
   /** A command that becomes the command after it: it starts bubblewrap. */
   readonly prefix: readonly string[];
   /** Can bubblewrap limit the size of /tmp (since 0.7)? Without it the memory limit does. */
@@ -36,7 +41,23 @@ export function findWalls(): Walls {
     });
   }
   const sizes = spawnSync(bwrap, ['--help'], { encoding: 'utf8' }).stdout?.includes('--size') === true;
-  return { bwrap, guard, root: process.getuid?.() === 0, prefix: [], sizes, cgroups: findCgroupFolder() };
+  const root = process.getuid?.() === 0;
+  return { bwrap, guard, root, namespace: false, prefix: [], sizes, cgroups: findCgroupFolder() };
+}
+
+/**
+ * The ways in which bubblewrap may be able to build a sandbox here, the best first. Which one works is known only by
+ * trial. `bwrap --unshare-user` by root is not among them: its program keeps root's user number outside, and the files
+ * of /proc/sys belong to that number, whatever capabilities it lacks.
+ */
+export function waysOf(walls: Walls): readonly Walls[] {
+  return walls.root ? [walls, { ...walls, namespace: true }] : [walls];
+}
+
+/** How the sandbox is built, in words: `as root`. */
+export function showWay({ root, namespace }: Pick<Walls, 'root' | 'namespace'>): string {
+  if (!root) return 'as an ordinary user';
+  return namespace ? 'as root of a user namespace (without CAP_SYS_ADMIN)' : 'as root';
 }
 
 function findProgram(name: string): string | undefined {
