@@ -19,20 +19,12 @@ import { showWay } from '../../rewards/sandbox/walls.ts';
 import { freeSpaceFloor } from '../../infra/store/free-space.ts';
 import { openLive } from '../runs/live-source.ts';
 import { awayHint, awayTexts, runsAway } from '../runs/stores-away.ts';
-
-export interface DoctorResult {
-  readonly status: 'green' | 'yellow' | 'red';
-  readonly detail: string;
-  readonly fix?: string;
-}
+import { green } from './result.ts';
+import type { DoctorCheck, DoctorResult } from './result.ts';
+import { surroundings } from './surroundings.ts';
 
 export interface DoctorLine extends DoctorResult {
   readonly name: string;
-}
-
-export interface DoctorCheck {
-  readonly name: string;
-  readonly check: () => Promise<DoctorResult>;
 }
 
 const LEAST_FREE_BYTES = 2 * 2 ** 30;
@@ -44,6 +36,7 @@ export function doctorChecks(home: string): readonly DoctorCheck[] {
     { name: 'platform', check: async () => platform() },
     { name: 'processor', check: async () => processor() },
     { name: 'memory', check: async () => green(`${showBytes(totalmem())}, ${availableParallelism()} cores`) },
+    ...surroundings(home).map(({ name, check }) => ({ name, check: async () => await attempt(check) })),
     { name: 'home', check: async () => freeSpace(home) },
     { name: 'room', check: async () => await room(home) },
     { name: 'build', check: async () => await attempt(() => green(`built: ${builtProgram('petrel')}`)) },
@@ -55,10 +48,6 @@ export function doctorChecks(home: string): readonly DoctorCheck[] {
     { name: 'stack', check: async () => await stack(home) },
     { name: 'workers', check: async () => await workers(home) },
   ];
-}
-
-function green(detail: string): DoctorResult {
-  return { status: 'green', detail };
 }
 
 /** Refusals that are raised on purpose carry what to do about them. */
