@@ -60,7 +60,7 @@ describe('the bench', () => {
     expect(text.trim().split('\n')).toHaveLength(rows.length);
   });
 
-  it("prints the machine's own peak, and other rows as a share of it", async () => {
+  it("prints the machine's own peak, and other rows as a share of it", { tags: ['long'] }, async () => {
     const { rows } = await bench(
       '--json',
       '--only',
@@ -91,7 +91,7 @@ describe('the bench', () => {
     for (const { share } of rows.slice(0, -3)) expect(share).toBeUndefined();
   });
 
-  it('times a whole update and the digest in it', async () => {
+  it('times a whole update and the digest in it', { tags: ['long'] }, async () => {
     const { rows } = await bench('--json', '--only', 'update.S');
     const [total, digest] = rows;
     expect(rows.map(({ name, unit }) => `${name} ${unit}`)).toEqual(['update.S.total s', 'update.S.digest s']);
@@ -100,7 +100,7 @@ describe('the bench', () => {
     expect(total?.value).toBeGreaterThan(digest?.value ?? 0);
   });
 
-  it('lowers the engine and its peak with --class, and says so above the table', async () => {
+  it('lowers the engine and its peak with --class, and says so above the table', { tags: ['long'] }, async () => {
     const { errors, rows } = await bench('--class', 'avx2', '--only', 'peak.rate,train.S.throughput');
     expect(rows).toHaveLength(2);
     expect(errors).toContain('class avx2, fp32');
@@ -114,7 +114,7 @@ describe('the bench', () => {
     });
   });
 
-  it('times a run and the bare loop together, on a separate stack', async () => {
+  it('times a run and the bare loop together, on a separate stack', { tags: ['long'] }, async () => {
     const { rows } = await bench('--json', '--only', 'iteration,orchestration,eventloop');
     expect(rows.map(({ name }) => name)).toEqual([
       'iteration.rollout',
@@ -135,7 +135,9 @@ describe('the bench', () => {
     expect(median?.ratio).toBeCloseTo((median?.value ?? 0) / (bare?.value ?? 0), 2);
   });
 
-  it('times the start of runs with many rows, and watches every process of their stacks', async () => {
+  it('times the start of runs with many rows, and watches every process of their stacks', {
+    tags: ['long'],
+  }, async () => {
     const { rows } = await bench('--json', '--only', 'dataset.million');
     expect(rows.map(({ name }) => name)).toEqual(namesOf(['dataset.million']));
     for (const { name, value } of rows) {
@@ -147,14 +149,14 @@ describe('the bench', () => {
     });
   });
 
-  it('measures the faults of the recovery suite in separate runs', async () => {
+  it('measures the faults of the recovery suite in separate runs', { tags: ['long'] }, async () => {
     expect(faultNames).toEqual(Object.keys(faults));
     const { rows } = await bench('--json', '--only', 'fault.trainer');
     expect(rows.map(({ name, unit }) => `${name} ${unit}`)).toEqual(['fault.trainer.back s', 'fault.trainer.longer s']);
     expect(rows[0]?.value).toBeGreaterThan(0);
   });
 
-  it('measures objects and records in the store, with and without syncs, and cp', async () => {
+  it('measures objects and records in the store, with and without syncs, and cp', { tags: ['long'] }, async () => {
     const { rows } = await bench('--json', '--only', 'store.folder');
     expect(rows.map(({ name, unit }) => `${name} ${unit}`)).toEqual([
       'store.folder.put MiB/s',
@@ -181,7 +183,7 @@ describe('the bench', () => {
     expect(written).toMatch(/^# Figures\n[\s\S]*\nafter\n$/);
   });
 
-  it('puts it between the markers of its class, when the document has them', async () => {
+  it('puts it between the markers of its class, when the document has them', { tags: ['long'] }, async () => {
     const document = join(folder, 'classes.md');
     const markers = (name: string) => `<!-- bench:begin${name} -->\nold${name}\n<!-- bench:end${name} -->\n`;
     writeFileSync(document, ['', ' avx2', ' avx512'].map(markers).join(''));

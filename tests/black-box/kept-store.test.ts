@@ -114,7 +114,7 @@ describe('the store of 5ad3543', () => {
   });
 });
 
-describe('the store of 86f3496, records of format 2, with a value model beside the policy', () => {
+describe('the store of 86f3496, records of format 2, with a value model beside the policy', { tags: ['long'] }, () => {
   const user = new PetrelUser();
   const made = ['grpo-completed', 'grpo-stopped', 'grpo-killed'];
   let store: KeptStore;

@@ -1,3 +1,4 @@
+// @module-tag long
 /** A worker that loads a model from a slow store keeps its job, however long the loading takes. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -237,7 +237,7 @@ function isPlain(folder: string, path: string): boolean {
   return (found === undefined || found.isDirectory()) && isPlain(folder, dirname(path));
 }
 
-describe('random files among a store', () => {
+describe('random files among a store', { tags: ['long'] }, () => {
   const seeds = [1, 2, 3, 4];
   it.each(seeds)('stay after every removal, byte for byte: seed %i', async (seed) => {
     const outside = join(user.folder, 'outside');

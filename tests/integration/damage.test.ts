@@ -15,6 +15,7 @@ import type { StartedRun } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';
 import { patienceMs } from '../patience.ts';
 import { loopWithFaults } from '../loop-with-faults.ts';
+import { firstQuick } from '../first-quick.ts';
 
 const recipe = { actor: { ppo_mini_batch_size: 2, ppo_epochs: 3 }, trainer: { total_training_steps: 5, save_freq: 2 } };
 
@@ -95,7 +96,7 @@ describe('a damaged checkpoint (seed 42)', () => {
   };
   const manifestOf = async (run: StartedRun) => (await run.log.checkpointNames())[0]?.key ?? '';
 
-  it.each([
+  firstQuick([
     ['a bit of a shard has flipped', async (run: StartedRun) => hurt(await shardOf(run), 'bit flip')],
     ['a shard is cut short', async (run: StartedRun) => hurt(await shardOf(run), 'truncation')],
     ['a shard is lost', async (run: StartedRun) => hurt(await shardOf(run), 'loss')],
@@ -179,7 +180,7 @@ describe('a committed batch whose tensors are lost (seed 42)', () => {
 });
 
 describe('a hole in the log (seed 42)', () => {
-  it.each([
+  firstQuick([
     [
       'the tensors of a batch to be replayed',
       async (run: StartedRun) => keys.blob(run.runId, (await run.log.iteration(3)).batch.record.tensors),
@@ -251,7 +252,7 @@ describe('a replay with another result than the record (seed 42)', () => {
 });
 
 describe('the inputs of a run (seed 42)', () => {
-  it.each([
+  firstQuick([
     [
       'the weights of the model',
       async ({ log }: StartedRun) => keys.model((await log.revision()).inputs.model, 'model.safetensors'),

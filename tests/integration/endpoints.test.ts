@@ -118,7 +118,7 @@ describe('the limits of a run', () => {
     expect(new Set(server.seen.map(({ headers }) => headers.authorization))).toEqual(new Set([`Bearer ${secret}`]));
   });
 
-  it('hold for every minute (seed 42)', async () => {
+  it('hold for every minute (seed 42)', { tags: ['long'] }, async () => {
     const run = await loop.start(judged({ max_rpm: 10 }));
     const status = await poll(
       async () => {
@@ -133,7 +133,7 @@ describe('the limits of a run', () => {
     expect((await scored(run)).scores).toHaveLength(16);
   });
 
-  it('hold for calls of a scorer that asks nothing of petrel: rate_limited (seed 42)', async () => {
+  it('hold for calls of a scorer that asks nothing of petrel: rate_limited (seed 42)', { tags: ['long'] }, async () => {
     const path = join(loop.home, 'calls.txt');
     const scorer = join(loop.home, 'inputs', 'calls.mjs');
     writeFileSync(
@@ -198,7 +198,7 @@ describe('an endpoint', () => {
     expect(await loop.said(run, /asking again in .* s, 1 of 1/)).not.toEqual([]);
   });
 
-  it('that answers nonsense, or refuses the key, pauses the run (seed 42)', async () => {
+  it('that answers nonsense, or refuses the key, pauses the run (seed 42)', { tags: ['long'] }, async () => {
     server.answering = () => ({ body: '<html>login</html>' });
     const page = await loop.start(judged());
     expect((await loop.reaches(page, 'paused')).reason).toMatchObject({ code: 'EndpointNonsense' });
@@ -326,7 +326,7 @@ async def compute_score(data_source, solution_str, ground_truth, extra_info, rew
     expect(server.seen[0]).toMatchObject({ body: { model: 'tiny' }, headers: { authorization: `Bearer ${secret}` } });
   });
 
-  it('in Python, with verl’s signature (seed 42)', async () => {
+  it('in Python, with verl’s signature (seed 42)', { tags: ['long'] }, async () => {
     const run = await loop.completed(own(file('asks.py', python)));
     const { scores, reasons } = await scored(run);
     expect(reasons).toEqual([]);

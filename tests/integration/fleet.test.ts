@@ -64,7 +64,9 @@ it('is bought when a run needs it, works, is given back, and every dollar is acc
     expect(readFileSync(on.served.cloud.instance(id).consoleFile, 'utf8')).toContain('joined');
 });
 
-it('shows workers and dollars while a run is followed, and at its end what it has cost', async () => {
+it('shows workers and dollars while a run is followed, and at its end what it has cost', {
+  tags: ['long'],
+}, async () => {
   await on.apply({ min: 1, max: 1 });
   await on.ready(1);
   const recipe = loop.recipeFile('followed', { trainer: { total_training_steps: 3 } });
@@ -96,7 +98,9 @@ it('replaces an instance that gets a notice, before it is gone, and the run has 
   expect((await on.log().ended(first?.id ?? ''))?.ending).toMatch(/^(interrupted|lost)$/);
 });
 
-it('launches the successor of an instance that the cloud expects to take back, and then gives that back', async () => {
+it('launches the successor of an instance that the cloud expects to take back, and then gives that back', {
+  tags: ['long'],
+}, async () => {
   await on.apply({ min: 1, max: 1 });
   await on.ready(1);
   const [first] = on.living();
@@ -123,7 +127,7 @@ it('goes elsewhere when a zone is empty, and says so', async () => {
   on.served.cloud.setCapacity(empty, undefined);
 });
 
-it('drains an instance, and ends one that it has not bought', async () => {
+it('drains an instance, and ends one that it has not bought', { tags: ['long'] }, async () => {
   const [own] = on.living();
   const stranger = on.served.cloud.launch({
     ...on.served.cloud.instance(own?.id ?? '').order,
@@ -160,7 +164,9 @@ it('pauses a run at a committed iteration before its budget is spent, and gives 
   await on.empty();
 });
 
-it('says why nothing happens while the cloud does not answer, and goes on when it does', async () => {
+it('says why nothing happens while the cloud does not answer, and goes on when it does', {
+  tags: ['long'],
+}, async () => {
   await on.apply();
   on.served.cloud.faults.order({
     action: 'DescribeInstances',
@@ -217,7 +223,7 @@ it('refuses a run whose budget or time cannot be enough, and says what would be'
   await expect(words('fleet.deadline=2020-01-01T00:00:00Z')).rejects.toThrow(/expected a time that is still to come/);
 });
 
-it('stops a pool that the cloud refuses, and says why', async () => {
+it('stops a pool that the cloud refuses, and says why', { tags: ['long'] }, async () => {
   await on.apply();
   on.served.cloud.faults.order({ action: 'RunInstances', code: 'InvalidParameterValue', message: 'no such disk' });
   await fleet('scale', 'samplers', '1');
@@ -230,7 +236,7 @@ it('stops a pool that the cloud refuses, and says why', async () => {
   await on.empty();
 });
 
-it('lets instances end themselves when the stack is gone, and knows it afterwards', async () => {
+it('lets instances end themselves when the stack is gone, and knows it afterwards', { tags: ['long'] }, async () => {
   await on.apply({ lonely: '4s' });
   await fleet('scale', 'samplers', '1');
   await on.ready(1);

@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * How work is divided changes how long it takes and how much memory it needs, and never what is learnt: jobs of
  * rollouts change no bit, and forward passes change the order of sums only.

@@ -154,7 +154,9 @@ it('vanishes with all its processes, and another machine finishes the run', asyn
   await loop.said(run, new RegExp(`control: replaced: worker ${instanceOf(first)}/w1 by ${instanceOf(second)}/w1`));
 });
 
-it('asks again as soon as another control process has started, and so learns of another build', async () => {
+it('asks again as soon as another control process has started, and so learns of another build', {
+  tags: ['long'],
+}, async () => {
   const joined = machine(await token());
   const instance = () => /joined \S+ as (lab-[0-9a-f]{12})/.exec(joined.said())?.[1];
   const untilOf = async () =>
@@ -194,7 +196,9 @@ describe('what is revoked', () => {
     expect(await isPresent(stays)).toBe(true);
   });
 
-  it('a token: nobody joins with it any more, also after the server has started again; another token still works', async () => {
+  it('a token: nobody joins with it any more, also after the server has started again; another token still works', {
+    tags: ['long'],
+  }, async () => {
     const [file, other] = [await token(), await token()];
     expect((await runWords(loop.home, ['fleet', 'revoke', file.id, '--json'])).json<Revoked>().tokens).toEqual([
       file.id,

@@ -14,6 +14,7 @@ import type { StartedRun } from '../loop-under-test.ts';
 import { longRecipe, longResponse, makeLongModel } from '../long-model.ts';
 import { patienceMs } from '../patience.ts';
 import { loopWithFaults } from '../loop-with-faults.ts';
+import { firstQuick } from '../first-quick.ts';
 
 /** The position in a response at which a rollout worker is told to leave. */
 const toldAt = 200;
@@ -119,7 +120,7 @@ describe('a rollout worker that is told to leave during its samples', () => {
     undisturbed = await loop.states(run);
   });
 
-  it.each([
+  firstQuick([
     ['sample-1', 'SIGTERM', (process: ProcessIdentity) => void signalProcess(process, 'SIGTERM')],
     [
       'spot-1',
@@ -190,7 +191,7 @@ describe('with a small model', () => {
     );
   });
 
-  it('a trainer that is told to leave between updates saves its state', async () => {
+  it('a trainer that is told to leave between updates saves its state', { tags: ['long'] }, async () => {
     const restarts = restartsOf('train-1');
     inject.arm({ id: 'between', point: 'sample.token', facts: { draw: 9, sample: 0, position: 2 }, action: 'stand' });
     const run = await loop.start(recipe);
@@ -207,7 +208,7 @@ describe('with a small model', () => {
     expect((await loop.lines(run)).filter((line) => line.includes('replayed'))).toEqual([]);
   });
 
-  it('a reward worker that is told to leave finishes the samples in flight', async () => {
+  it('a reward worker that is told to leave finishes the samples in flight', { tags: ['long'] }, async () => {
     const restarts = restartsOf('score-1');
     inject.arm({
       id: 'scoring',

@@ -1,3 +1,4 @@
+// @module-tag long
 /** Compares what `petrel plan` says about memory and disk with a run. */
 import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';

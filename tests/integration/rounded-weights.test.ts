@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * A run in bf16 with samplers of their own: they get the values that they compute with, from workers or from the store.
  */

@@ -120,7 +120,7 @@ describe('a schedule', () => {
     await loop.reaches(await schedules.startedBy(log, second(2)), 'completed');
   });
 
-  it('of another stack is fired by that stack until this one takes it over', async () => {
+  it('of another stack is fired by that stack until this one takes it over', { tags: ['long'] }, async () => {
     const log = await schedules.add('moved', short, ...rarely);
     await changeSchedule(log, () => ({ state: 'active', owner: 'elsewhere-123456' }), new Date());
     await schedules.until(
@@ -188,7 +188,7 @@ describe('when a run of the schedule has not ended', () => {
     await schedules.end(schedules.runOf({ runId }));
   });
 
-  it('cancel: it is cancelled, and the newest takes its place', async () => {
+  it('cancel: it is cancelled, and the newest takes its place', { tags: ['long'] }, async () => {
     const log = await schedules.add('cancel', long, ...rarely, '--overlap', 'cancel');
     const first = await schedules.startedBy(log, second(1));
     await loop.reaches(first, 'running');
@@ -202,14 +202,16 @@ describe('when a run of the schedule has not ended', () => {
     await schedules.end(third);
   });
 
-  it('all: they run in parallel', async () => {
+  it('all: they run in parallel', { tags: ['long'] }, async () => {
     const log = await schedules.add('all', long, ...rarely, '--overlap', 'all');
     const runs = [await schedules.startedBy(log, second(1)), await schedules.startedBy(log, second(2))];
     expect((await schedules.show('all')).active.map(({ runId }) => runId)).toEqual(runs.map(({ runId }) => runId));
     for (const run of runs) await schedules.end(run);
   });
 
-  it('a backfill starts its runs one after another in order of time, after regular times', async () => {
+  it('a backfill starts its runs one after another in order of time, after regular times', {
+    tags: ['long'],
+  }, async () => {
     const log = await schedules.add(
       'past',
       long,

@@ -1,6 +1,6 @@
 /**
  * Which tests are long: those of files that say so in their first line (`@module-tag long`), single ones that say so
- * (`tags: ['long']`), and the files that are repeated on emulated tiles. vitest.config.ts says what belongs there.
+ * (`tags: ['long']`, firstQuick), and the files that are repeated on emulated tiles. vitest.config.ts says what belongs there.
  */
 import { readFileSync } from 'node:fs';
 import type { TestCase, TestSpecification } from 'vitest/node';
@@ -36,5 +36,5 @@ function longTestsOf({ project, moduleId }: TestSpecification): LongTests {
 /** Reads the tags in the source of a test file. */
 export function longTestsIn(source: string): LongTests {
   if (source.startsWith('// @module-tag long\n')) return 'all';
-  return /\btags: \['long'\]/.test(source) ? 'some' : 'none';
+  return /\btags: \['long'\]|\bfirstQuick\(/.test(source) ? 'some' : 'none';
 }

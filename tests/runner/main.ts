@@ -1,55 +1,24 @@
-/**
- * `npm test [-- words of paths] [--long | --all] [--shard i/n] [--record]`: runs tests and ends with one line,
- * `N passed, N failed` (and `, N skipped`). The exit code is 1 when a test failed, when anything failed outside a test,
- * or when nothing ran; 2 when the words are wrong.
- */
-import { existsSync } from 'node:fs';
+/** `npm test` and `npm run test:long`: runs run.ts, and ends all that tests have started when this process or npm ends. */
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createVitest } from 'vitest/node';
-import type { Vitest } from 'vitest/node';
-import { chosenFiles, isChosen, tagsFilter } from './choose.ts';
-import { readDurations, withRun, writeDurations } from './durations.ts';
-import type { FileDuration } from './durations.ts';
-import { runnerOptions } from './options.ts';
-import type { RunnerOptions } from './options.ts';
-import { countTests, durationLines, durationOf, lastLine } from './report.ts';
+import { ancestors, identify, isAlive } from '../../infra/stack/process.ts';
+import { runReaped } from './reaped.ts';
 
-const options = optionsOrExit();
-const vitest = await createVitest('test', {
-  watch: false,
-  reporters: ['default'],
-  tagsFilter: tagsFilter(options.choice),
-  ...(options.shard !== undefined && { shard: options.shard }),
-});
-await runTests(vitest, options);
-const modules = vitest.state.getTestModules();
-const count = countTests(modules, (test) => isChosen(test, options.choice), vitest.state.getUnhandledErrors().length);
-const files = modules.map(durationOf);
-await vitest.close();
+/** How often this process looks whether npm is still there: a killed npm tells its script nothing. */
+const lookMs = 1_000;
 
-if (options.record) record(vitest.config.root, files);
-if (count.passed + count.failed === 0) console.log('no test ran');
-process.stdout.write(`\n${[...durationLines(files), '', lastLine(count)].join('\n')}\n`, () =>
-  process.exit(count.failed > 0 || count.passed === 0 ? 1 : 0),
-);
+endWithNpm();
+process.exit(await runReaped([process.execPath, join(import.meta.dirname, 'run.js'), ...process.argv.slice(2)]));
 
-function optionsOrExit(): RunnerOptions {
-  try {
-    return runnerOptions(process.argv.slice(2));
-  } catch (error) {
-    console.error((error as Error).message);
-    process.exit(2);
-  }
+function endWithNpm(): void {
+  if (!isOfScript(process.pid)) return;
+  const npm = identify(ancestors(process.pid).find((pid) => !isOfScript(pid)) ?? 0);
+  setInterval(() => {
+    if (npm === undefined || !isAlive(npm)) process.exit(1);
+  }, lookMs).unref();
 }
 
-async function runTests(on: Vitest, { filters, choice }: RunnerOptions): Promise<void> {
-  await on.standalone();
-  const files = chosenFiles(await on.globTestSpecifications([...filters]), choice);
-  if (choice === 'quick') console.log('without the long tests, which npm run test:long runs');
-  if (files.length > 0) await on.runTestSpecifications(files, true);
-}
-
-function record(root: string, ran: readonly FileDuration[]): void {
-  const isThere = (path: string) => existsSync(join(root, path));
-  writeDurations(root, withRun(readDurations(root), ran, isThere));
+/** npm gives its script, and the shell between them, this variable, and does not have it. */
+function isOfScript(pid: number): boolean {
+  return /(?:^|\0)npm_lifecycle_event=/.test(readFileSync(`/proc/${pid}/environ`, 'latin1'));
 }
