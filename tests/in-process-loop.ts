@@ -4,8 +4,7 @@
  * scorers are left out: a job is a call (in-process-worker.ts), and a score is the return value of a function.
  */
 import { deepStrictEqual } from 'node:assert/strict';
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createActivities } from '../activities/index.ts';
 import type { Activities, RunRef } from '../activities/index.ts';
@@ -28,10 +27,9 @@ import { portsInProcess } from './in-process-ports.ts';
 import { InProcessWorker } from './in-process-worker.ts';
 import type { ScoreFunction } from './in-process-worker.ts';
 import { LoopInputs, tinySizes } from './loop-inputs.ts';
+import { quickFolder } from './quick-folder.ts';
 
 export type { ScoreFunction } from './in-process-worker.ts';
-
-const shared = '/dev/shm';
 
 export interface RunInProcess {
   readonly log: RunLog;
@@ -66,7 +64,7 @@ export class InProcessLoop {
    * The folder of the store: in memory, when the machine has such a folder, because a store waits for the disk at every
    * record.
    */
-  readonly folder = mkdtempSync(join(existsSync(shared) ? shared : tmpdir(), 'petrel-in-process-'));
+  readonly folder = mkdtempSync(join(quickFolder(), 'petrel-in-process-'));
   readonly inputs = new LoopInputs(join(this.folder, 'inputs'));
   readonly #cache = join(this.folder, 'cache');
   readonly #score: ScoreFunction;

@@ -6,9 +6,9 @@ import { Injector } from './inject.ts';
 import { LoopUnderTest } from './loop-under-test.ts';
 
 /**
- * Makes the loop of a test file, and its injector. The processes of a stack that is started after this call know the injector.
- * After each test no fault is armed. After the last one the loop is removed, which verifies every ledger with all tensors.
- * `variables`: further ones of the processes.
+ * Makes the loop of a test file, and its injector. The processes of a stack that is started after this call know the
+ * injector. After each test no fault is armed. After the last one the loop is removed, which verifies every ledger with
+ * all tensors. `variables`: further ones of the processes.
  */
 export function loopWithFaults(
   variables: Readonly<Record<string, string>> = {},

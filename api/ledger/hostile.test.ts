@@ -1,6 +1,5 @@
 /** Each possible fault of a run is found and named, even when all digests agree with the forged record. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -22,11 +21,12 @@ import { openStore } from '../../infra/store/open.ts';
 import { encodeSafetensors } from '../../models/safetensors.ts';
 import { f32 } from '../../models/trajectories.ts';
 import { builtState, buildRun } from '../../tests/run-builder.ts';
+import { quickFolder } from '../../tests/quick-folder.ts';
 import { Forger } from './forge.test-support.ts';
 import { verifyLedger } from './verify.ts';
 import type { Fault } from './verify.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'petrel-ledger-'));
+const folder = mkdtempSync(join(quickFolder(), 'petrel-ledger-'));
 const pristine = join(folder, 'pristine');
 const hurt = join(folder, 'hurt');
 let runId = '';

@@ -1,6 +1,5 @@
 /** Terms in a folder store: every reader on logs of several terms, and random interleavings of all writers. */
 import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -27,8 +26,9 @@ import type { Head } from './run-log.ts';
 import { skipPendingBatch } from './skip.ts';
 import { openNextTerm } from './terms.ts';
 import type { WantedTerm } from './terms.ts';
+import { quickFolder } from '../../tests/quick-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'petrel-terms-'));
+const folder = mkdtempSync(join(quickFolder(), 'petrel-terms-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 let runs = 0;
 

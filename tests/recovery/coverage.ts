@@ -9,7 +9,7 @@ import { samples, subjectNames } from './subjects.ts';
 
 export const otherSubjects = subjectNames.filter((name) => name !== 'grpo');
 const sampling = otherSubjects.filter(samples);
-/** Among its faults: the trainer dies while it writes a checkpoint. */
+/** A seed in which the trainer dies while it writes a checkpoint, among other faults. */
 const seedOfOwnList = 3;
 
 export function plansOfOthers(): readonly Plan[] {

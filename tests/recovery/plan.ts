@@ -43,8 +43,8 @@ interface Draft {
 }
 
 /**
- * Plans of the seeds `from` and up. A fixed number of consecutive seeds covers the whole list, in an order of its own. Runs
- * other than GRPO have their roles apart, and lose their trainer between two optimiser steps too.
+ * Plans of the seeds `from` and up. A fixed number of consecutive seeds covers the whole list, in an order of its own.
+ * Runs other than GRPO have their roles apart, and lose their trainer between two optimiser steps too.
  */
 export function plansOf(from: number, count: number, only?: FaultName, subject: Subject = 'grpo'): Plan[] {
   const listed = pairsOf(subject).filter(({ fault }) => only === undefined || fault === only);
@@ -63,7 +63,9 @@ export function plansOf(from: number, count: number, only?: FaultName, subject: 
 
 const pairsOf = (subject: Subject): readonly Pair[] => (samples(subject) ? pairs : pairsWithoutSamples);
 
-/** With a trainer that dies between two optimiser steps, if possible not just after a fault that waits for a checkpoint. */
+/**
+ * With a trainer that dies between two optimiser steps, if possible not just after a fault that waits for a checkpoint.
+ */
 function withStep(strikes: readonly Strike[]): readonly Strike[] {
   const free = [5, 3, 4, 2, 6].filter((k) => strikes.every((one) => moment(one.pair, one.iteration) !== String(k)));
   const isSaving = (k: number) => strikes.some(({ pair, iteration }) => pair.when === 'saved' && iteration === k);
