@@ -23,5 +23,15 @@ export function withoutLowWord(x: number): number {
   return value[0] as number;
 }
 
-/** Returns 2^n for an n from -1022 to 1023. */
-export const powerOfTwo = (n: number): number => withHighWord(0, (n + 1023) << 20);
+/** 2^n from n = -1074 on: to read one is faster than to make it out of words. */
+const powers = powersOfTwo();
+
+/** Returns 2^n for an n from -1074 to 1023. */
+export const powerOfTwo = (n: number): number => powers[n + 1074] as number;
+
+function powersOfTwo(): Float64Array {
+  const all = new Float64Array(1074 + 1024);
+  let power = 5e-324;
+  for (let i = 0; i < all.length; i++, power *= 2) all[i] = power;
+  return all;
+}

@@ -2,7 +2,7 @@
  * Natural logarithms, by the method of fdlibm: x = 2^k·(1 + f) with √½ < 1 + f < √2, then log(1 + f) by a series in
  * s = f / (2 + f). The constants are those of fdlibm 5.3 (Sun Microsystems, 1993).
  */
-import { highWord, withHighWord } from './double.ts';
+import { highWord, powerOfTwo, withHighWord } from './double.ts';
 
 /** ln 2 in two parts: whole multiples of the first are exact. */
 const ln2High = 0.6931471803691238;
@@ -24,8 +24,8 @@ export function log(x: number): number {
   const high = highWord(normal);
   const fraction = high & 0xfffff;
   const carry = (fraction + 0x95f64) & 0x100000;
-  k += (high >> 20) - 1023 + (carry >> 20);
-  return ofFraction(withHighWord(normal, fraction | (carry ^ 0x3ff00000)) - 1, fraction, k);
+  const exponent = (high >> 20) - 1023 + (carry >> 20);
+  return ofFraction(normal * powerOfTwo(-exponent) - 1, fraction, k + exponent);
 }
 
 /** log(1 + f) + k·ln 2; `fraction`: the upper bits of the argument's fraction. */
