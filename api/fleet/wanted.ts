@@ -3,7 +3,6 @@
  * return.
  */
 import { readFileSync } from 'node:fs';
-import { parse } from 'yaml';
 import { InvalidInputError, PetrelError, TerminalError } from '../../core/errors.ts';
 import type { FleetRecord } from '../../core/fleet/records.ts';
 import { boughtPools, checkFleetSpec } from '../../core/fleet/spec.ts';
@@ -12,6 +11,7 @@ import { ec2Provider } from '../../infra/fleet/ec2/provider.ts';
 import { fleetStore, noteFleetStore } from '../../infra/stack/fleet-notes.ts';
 import { readStack, stackName } from '../../infra/stack/index.ts';
 import { FleetLog } from '../../infra/store/fleet-log.ts';
+import { parseYaml } from '../../infra/yaml.ts';
 import { openExistingStore, openStore, storeUrl } from '../../infra/store/open.ts';
 import { defaultStore, rememberStore } from '../../infra/store/places.ts';
 import type { ApiContext } from '../context.ts';
@@ -53,14 +53,7 @@ function readSpec(path: string, where: string): FleetSpec {
       cause,
     });
   }
-  let value: unknown;
-  try {
-    value = parse(text);
-  } catch (cause) {
-    const line = cause instanceof Error ? cause.message.split('\n')[0] : String(cause);
-    throw new InvalidInputError(`expected YAML: ${line}`, { where, cause });
-  }
-  return checkFleetSpec(value, where);
+  return checkFleetSpec(parseYaml(text, where).value, where);
 }
 
 function requireReachable(home: string, spec: FleetSpec): void {

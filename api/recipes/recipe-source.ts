@@ -1,21 +1,11 @@
 /** A recipe's text with the position of everything in it. */
-import {
-  isMap,
-  isPair,
-  isScalar,
-  isSeq,
-  LineCounter,
-  type Node,
-  parseDocument,
-  type Pair,
-  type ParsedNode,
-} from 'yaml';
-import { InvalidInputError } from '../../core/errors.ts';
+import { isMap, isPair, isScalar, isSeq } from 'yaml';
+import type { Node, Pair, ParsedNode } from 'yaml';
+import { caretAt, parseYaml } from '../../infra/yaml.ts';
+import type { Position } from '../../infra/yaml.ts';
 
-export interface Position {
-  readonly line: number;
-  readonly col: number;
-}
+export { showPosition } from '../../infra/yaml.ts';
+export type { Position } from '../../infra/yaml.ts';
 
 export interface RecipeSource {
   /** The file as it is shown: relative to the working folder. */
@@ -29,37 +19,16 @@ export interface RecipeSource {
 
 /** Throws InvalidInputError with file:line:col for what is no YAML (or JSON, which is YAML too). */
 export function parseRecipeSource(text: string, file: string): RecipeSource {
-  const counter = new LineCounter();
-  const document = parseDocument(text, { lineCounter: counter, prettyErrors: false, version: '1.2' });
-  const lines = text.split(/\r?\n/);
-  const caret = (position: Position, masked = false) =>
-    caretLines(lines[position.line - 1] ?? '', position.col, masked);
-  const [error] = document.errors;
-  if (error !== undefined) {
-    const position = counter.linePos(error.pos[0]);
-    throw new InvalidInputError(`not valid YAML: ${error.message}\n${caret(position)}`, {
-      where: showPosition(file, position),
-    });
-  }
+  const { value, contents, positionOf } = parseYaml(text, file);
   return {
     file,
-    value: document.toJS({ maxAliasCount: 100 }),
+    value,
     position(path, part) {
-      const offset = offsetOf(document.contents, path, part);
-      return offset === undefined ? undefined : counter.linePos(offset);
+      const offset = offsetOf(contents, path, part);
+      return offset === undefined ? undefined : positionOf(offset);
     },
-    caret,
+    caret: (position, masked = false) => caretAt(text, position, masked),
   };
-}
-
-/** `recipe.yaml:3:7`. */
-export function showPosition(file: string, { line, col }: Position): string {
-  return `${file}:${line}:${col}`;
-}
-
-function caretLines(line: string, col: number, masked: boolean): string {
-  const shown = masked ? `${line.slice(0, col - 1)}***` : line;
-  return `  ${shown}\n  ${shown.slice(0, col - 1).replace(/[^\t]/g, ' ')}^`;
 }
 
 function offsetOf(root: ParsedNode | null, path: readonly string[], part: 'name' | 'value'): number | undefined {

@@ -8,6 +8,7 @@ import { flag, integerOption, word } from '../options.ts';
 import type { Printer } from '../printer/printer.ts';
 import { printable } from '../printer/printable.ts';
 import { findRun } from '../../api/runs/find.ts';
+import { isRefusal, patientRun } from '../../api/runs/patient-store.ts';
 import type { FoundRun } from '../../api/runs/find.ts';
 import { listenToLog, LogReader } from '../../api/runs/log-lines.ts';
 import { endedStates } from '../../core/run-states.ts';
@@ -21,8 +22,8 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const { printer } = context;
   const count = integerOption(input, 'lines', 0) ?? 100;
   const found = await findRun(word(input, 0), context);
+  if (flag(input, 'follow')) return follow(found, count, context.home, printer);
   const reader = new LogReader(found.log.store, found.runId);
-  if (flag(input, 'follow')) return follow(found, reader, count, context.home, printer);
   const stored = await reader.newest(count);
   const lines = stored.filter((line) => isShown(line, printer));
   printer.data(stored, () => lines.map((line) => lineText(line, printer)).join('\n'));
@@ -31,19 +32,15 @@ export async function run(input: CommandInput, context: CommandContext): Promise
 }
 
 /** Follows the log; with --json each entry is one line, because a stream has no end to close an array with. */
-async function follow(
-  found: FoundRun,
-  reader: LogReader,
-  count: number,
-  home: string,
-  printer: Printer,
-): Promise<ExitCode> {
+async function follow(run: FoundRun, count: number, home: string, printer: Printer): Promise<ExitCode> {
   const show = (lines: readonly LogLine[]) =>
     lines.filter((line) => isShown(line, printer)).forEach((line) => printer.item(line, () => lineText(line, printer)));
+  const leave = new AbortController();
+  const found = patientRun(run, { signal: leave.signal, say: printer.notice });
+  const reader = new LogReader(found.log.store, found.runId);
   const early: LogLine[] = [];
   let take = (line: LogLine): void => void early.push(line);
   const close = await listenToLog(home, found.runId, (line) => take(line));
-  const leave = new AbortController();
   const onInterrupt = () => leave.abort();
   process.once('SIGINT', onInterrupt);
   try {
@@ -58,6 +55,9 @@ async function follow(
     await delay(lastLinesMs, undefined, { signal: leave.signal }).catch(() => {});
     show(await reader.more());
     return EXIT.ok;
+  } catch (error) {
+    if (leave.signal.aborted && isRefusal(error)) return EXIT.interrupted;
+    throw error;
   } finally {
     process.removeListener('SIGINT', onInterrupt);
     await close();

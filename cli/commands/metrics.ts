@@ -4,6 +4,7 @@ import { nearest } from '../../core/nearest.ts';
 import { counted } from '../../core/quantities.ts';
 import { findRun } from '../../api/runs/find.ts';
 import { followMetrics } from '../../api/runs/follow-metrics.ts';
+import { patientLog } from '../../api/runs/patient-store.ts';
 import { listedMetrics, metricNames, metricRows, namesMeant } from '../../api/runs/metric-rows.ts';
 import type { MetricRow } from '../../api/runs/metric-rows.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
@@ -29,7 +30,11 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   if (follow) {
     const rows = new RowPrinter(words, await metricRows(found.log, last ?? rowsBefore), printer);
     const { interrupted } = await untilInterrupted((signal) =>
-      followMetrics(found.log, { last: last ?? rowsBefore, signal, take: (row) => rows.show(row) }),
+      followMetrics(patientLog(found.log, { signal, say: printer.notice }), {
+        last: last ?? rowsBefore,
+        signal,
+        take: (row) => rows.show(row),
+      }),
     );
     return interrupted ? EXIT.interrupted : EXIT.ok;
   }

@@ -16,7 +16,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const { interrupted, value: report } = await untilInterrupted((signal) =>
     planRun(loaded, context, { measure: flag(input, 'measure'), signal }),
   );
-  if (interrupted) return EXIT.interrupted;
+  if (interrupted || report === undefined) return EXIT.interrupted;
   const all = recipeKeys.map(({ path }) => [path, showValue(valueOf(recipe, path))] as const);
   printer.data(report, () => planText(report, flag(input, 'all') ? all : undefined, printer.stdout));
   if (report.problems.length > 0) {

@@ -8,6 +8,7 @@ import type { Printer } from '../printer/printer.ts';
 import { RunCost } from '../../api/fleet/run-cost.ts';
 import { findRun } from '../../api/runs/find.ts';
 import type { FoundRun } from '../../api/runs/find.ts';
+import { patientRun } from '../../api/runs/patient-store.ts';
 import { openLive } from '../../api/runs/live-source.ts';
 import type { LiveSource } from '../../api/runs/live-source.ts';
 import { machineStatus } from '../../api/runs/machine-status.ts';
@@ -26,13 +27,16 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   for (const text of await fullDisks(context, found)) printer.notice(text);
   const live = await openLive(home);
   const cost = found && new RunCost({ home }, found.runId);
-  const look = () =>
-    found === undefined || cost === undefined
+  const look = (run: FoundRun | undefined) =>
+    run === undefined || cost === undefined
       ? lookAtMachine(home, live, printer)
-      : lookAtRun(found, cost, live, home, printer);
+      : lookAtRun(run, cost, live, home, printer);
+  let watched: FoundRun | undefined;
+  const watch = (signal: AbortSignal) =>
+    look((watched ??= found && patientRun(found, { signal, say: printer.notice })));
   try {
-    if (flag(input, 'watch')) return (await keepShowing(look, printer)) === 'interrupted' ? EXIT.interrupted : EXIT.ok;
-    const { value, text } = await look();
+    if (flag(input, 'watch')) return (await keepShowing(watch, printer)) === 'interrupted' ? EXIT.interrupted : EXIT.ok;
+    const { value, text } = await look(found);
     printer.data(value, () => text);
     return EXIT.ok;
   } finally {

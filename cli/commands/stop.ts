@@ -1,6 +1,7 @@
 /** `petrel stop <run> [--wait]`: finish the update, write a checkpoint, end. */
 import { elsewhereText, requestState, type Met } from '../../api/runs/desired-state.ts';
 import { findRun } from '../../api/runs/find.ts';
+import { patientRun } from '../../api/runs/patient-store.ts';
 import { waitUntilEnd } from '../../api/runs/wait.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { EXIT, exitCodeOfState, type ExitCode } from '../exit-codes.ts';
@@ -16,7 +17,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
     );
     return EXIT.ok;
   }
-  const state = await waitUntilEnd(found, entry, context);
+  const state = await waitUntilEnd(patientRun(found, { say: printer.notice }), entry, context);
   printer.data({ runId: found.runId, state }, () => `${found.runId} is ${state}\nnext: petrel resume ${found.runId}`);
   return exitCodeOfState(state);
 }

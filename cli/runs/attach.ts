@@ -3,6 +3,7 @@ import type { FoundRun, RunLog } from '../../api/runs/find.ts';
 import { followRun } from '../../api/runs/follow.ts';
 import type { FollowOptions } from '../../api/runs/follow.ts';
 import type { StatusEntry } from '../../core/records/schema.ts';
+import { patientLog, patientRun } from '../../api/runs/patient-store.ts';
 import { waitUntilEnd } from '../../api/runs/wait.ts';
 import type { RunState } from '../../core/run-states.ts';
 import type { CommandContext } from '../command.ts';
@@ -32,7 +33,11 @@ export async function attach(log: RunLog, context: CommandContext, stay: boolean
     sayLeft(log, context.printer);
     return EXIT.interrupted;
   }
-  const { state } = await sayOutcome({ log }, context);
+  const { interrupted: left, value: outcome } = await untilInterrupted((signal) =>
+    sayOutcome(patientRun({ log }, { signal, say: context.printer.notice }), context),
+  );
+  if (left || outcome === undefined) return EXIT.interrupted;
+  const { state } = outcome;
   return stay || state !== 'completed' ? exitCodeOfState(state) : EXIT.ok;
 }
 
@@ -49,7 +54,7 @@ export async function attachAfter(
     const ended = new AbortController();
     const shown = showProgress(found.log, context, { signal: AbortSignal.any([signal, ended.signal]), after: after.n });
     try {
-      return await waitUntilEnd(found, after, context, signal);
+      return await waitUntilEnd(patientRun(found, { signal, say: () => undefined }), after, context, signal);
     } finally {
       ended.abort();
       await shown;
@@ -67,7 +72,8 @@ async function showProgress(
   options: Omit<FollowOptions, 'onProgress'>,
 ): Promise<void> {
   const display = createLiveDisplay(context.printer, Date.now);
-  await followRun(log, context, {
+  const { signal } = options;
+  await followRun(patientLog(log, { signal, say: (line) => display.note(line) }), context, {
     ...options,
     onProgress: (progress) => display.update(progress),
     onState: (state, reason) => {

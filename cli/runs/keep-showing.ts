@@ -1,4 +1,5 @@
 /** Shows something again and again: in place on a terminal, whenever it changes elsewhere. */
+import { isRefusal } from '../../api/runs/patient-store.ts';
 import { counted } from '../../core/quantities.ts';
 import type { Printer } from '../printer/printer.ts';
 import type { Terminal } from '../printer/terminal.ts';
@@ -15,7 +16,10 @@ export interface Shown {
 }
 
 /** Resolves when it has ended, or on Ctrl-C: then with `interrupted`. */
-export async function keepShowing(look: () => Promise<Shown>, printer: Printer): Promise<'ended' | 'interrupted'> {
+export async function keepShowing(
+  look: (signal: AbortSignal) => Promise<Shown>,
+  printer: Printer,
+): Promise<'ended' | 'interrupted'> {
   const leave = new AbortController();
   const onInterrupt = () => leave.abort();
   process.once('SIGINT', onInterrupt);
@@ -24,7 +28,7 @@ export async function keepShowing(look: () => Promise<Shown>, printer: Printer):
   let last = '';
   try {
     while (!leave.signal.aborted) {
-      const shown = await look();
+      const shown = await look(leave.signal);
       const key = JSON.stringify(shown.value, withoutNoise);
       if (inPlace) drawn = printer.live(drawn, `${onScreen(shown.text, printer.stderr)}\n`);
       else if (key !== last) printer.item(shown.value, () => `${shown.text}\n`);
@@ -33,6 +37,9 @@ export async function keepShowing(look: () => Promise<Shown>, printer: Printer):
       await pause(leave.signal);
     }
     return 'interrupted';
+  } catch (error) {
+    if (leave.signal.aborted && isRefusal(error)) return 'interrupted';
+    throw error;
   } finally {
     process.removeListener('SIGINT', onInterrupt);
   }

@@ -84,7 +84,11 @@ const NOT_BUILT: readonly NotBuilt[] = [
     asked: (r) => r.trainer.log_val_generations > 0,
     today: '0 (petrel samples --validation shows them)',
   },
-  { path: 'model.dtype', asked: (r) => r.model.dtype !== 'auto', today: 'auto (petrel ckpt export --dtype chooses)' },
+  {
+    path: 'model.dtype',
+    asked: (r) => r.model.dtype !== 'auto',
+    today: 'auto (--dtype of petrel ckpt export chooses)',
+  },
   {
     path: 'trainer.logger',
     asked: (r) => loggersOf(r).some((name) => !['console', 'file'].includes(name)),

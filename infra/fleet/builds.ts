@@ -113,7 +113,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-const hint = 'petrel fleet token on the control machine stores the build of the stack again';
+const hint = 'petrel fleet token --pool <name> on the control machine stores the build of the stack again';
 
 async function verified(store: Store, key: string, digest: string): Promise<Uint8Array> {
   const bytes = await store.get(key);

@@ -16,7 +16,7 @@ export async function ownInstanceId(endpoint = process.env[metadataVariable] ?? 
       'NoMetadata',
       `expected the metadata service of an instance at ${endpoint}: ${String(cause)}`,
       {
-        hint: 'this token is for the machines of one launch; petrel fleet token makes one for others',
+        hint: 'this token is for the machines of one launch; petrel fleet token --pool <name> makes one for others',
         cause,
       },
     );

@@ -5,11 +5,11 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { parse } from 'yaml';
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
 import { natsCredential, readCredentials } from '../nats/nkey.ts';
 import { storeUrl } from '../store/open.ts';
+import { parseYaml } from '../yaml.ts';
 
 /** Environment variable: path of the file; default: `stack.yaml` in PETREL_HOME. */
 export const serversVariable = 'PETREL_STACK_CONFIG';
@@ -121,14 +121,7 @@ export function readServers(home: string, env: NodeJS.ProcessEnv = process.env):
 type ServersFile = z.infer<typeof file>;
 
 function readFile(where: string): ServersFile {
-  let value: unknown;
-  const text = readText(where, where, undefined);
-  try {
-    value = parse(text);
-  } catch (cause) {
-    const line = cause instanceof Error ? cause.message.split('\n')[0] : String(cause);
-    throw new InvalidInputError(`expected YAML: ${line}`, { where, cause });
-  }
+  const { value } = parseYaml(readText(where, where, undefined), where);
   const checked = file.safeParse(value ?? {});
   if (checked.success) return checked.data;
   const [issue] = checked.error.issues;

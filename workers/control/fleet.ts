@@ -100,7 +100,7 @@ export class ControlFleet {
       pauseRun: async (store, run, because) => {
         const reason = new PauseError('BudgetSpent', because, {
           where: 'fleet.budget_usd',
-          hint: `petrel resume ${run} --set fleet.budget_usd=USD with a larger number`,
+          hint: `raise the budget: petrel resume ${run} fleet.budget_usd=<USD>`,
         });
         await appendStatus(new RunLog(store, run), { wish: 'pause', reason }, new Date());
         await tellRunWorkflow(client(), run, 'pause');

@@ -119,7 +119,7 @@ new PermitOffice(nc, { file: join(petrelHome(), 'stack', 'permits.json'), log })
 async function openServed(url: string): Promise<Store> {
   if (await servesStore(petrelHome(), url)) return openExistingStore(url);
   throw new InvalidInputError(`expected a store of this stack, got ${url}, which the stack does not know`, {
-    hint: 'petrel fleet token --store STORE makes it known',
+    hint: 'petrel fleet token --pool <name> --store <store> makes it known',
   });
 }
 

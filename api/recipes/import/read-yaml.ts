@@ -205,21 +205,13 @@ function leaves(tree: Tree, path: readonly string[]): [readonly string[], unknow
 const isFile = (path: string): boolean =>
   existsSync(path) && statSync(path).isFile() && statSync(path).size <= mostCharacters;
 
-/** YAML can be nested so deeply that its reader fails, or repeat its anchors without end. */
+/** Reads one file of the configuration. Throws InvalidInputError. */
 function parseYaml(text: string, shown: string): RecipeSource {
   if (text.length > mostCharacters)
     throw new InvalidInputError(`the file is too large to be read: more than ${mostCharacters} characters`, {
       where: shown,
     });
-  try {
-    return parseRecipeSource(text, shown);
-  } catch (error) {
-    if (error instanceof InvalidInputError) throw error;
-    throw new InvalidInputError('not a YAML that petrel can read: it is nested or repeated too often', {
-      where: shown,
-      cause: error,
-    });
-  }
+  return parseRecipeSource(text, shown);
 }
 
 export const isYamlName = (file: string): boolean => /\.(?:ya?ml|json)$/i.test(file);

@@ -1,11 +1,11 @@
 /** A prefix in a bucket with the connection to it: everything that a request to the store needs. */
-import { HeadBucketCommand } from '@aws-sdk/client-s3';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { InvalidInputError } from '../../../core/errors.ts';
 import type { S3Connection } from './client.ts';
 import { describeFailure, statusOf } from './failures.ts';
 import { objectName, showS3Url } from './location.ts';
 import type { S3Location } from './location.ts';
+import { headBucket } from './named-refusal.ts';
 import { insist } from './patience.ts';
 import type { Patience } from './patience.ts';
 
@@ -48,7 +48,7 @@ export class S3Bucket {
   async check(): Promise<void> {
     await this.insist('opening the store', async () => {
       try {
-        await this.client.send(new HeadBucketCommand({ Bucket: this.location.bucket }));
+        await headBucket(this);
       } catch (error) {
         if (statusOf(error) !== 404) throw error;
         throw new InvalidInputError(

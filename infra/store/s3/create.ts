@@ -1,9 +1,10 @@
 /** The conditional create: every decision is made by this one operation. */
 import { randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { HeadObjectCommand, PutObjectCommand } from '@aws-sdk/client-s3';
+import { PutObjectCommand } from '@aws-sdk/client-s3';
 import type { S3Bucket } from './bucket.ts';
 import { isAbsent, statusOf } from './failures.ts';
+import { headObject } from './named-refusal.ts';
 
 /** Metadata of an object with the tag of the call that created it. */
 export const writerName = 'petrel-writer';
@@ -43,7 +44,7 @@ export async function createObject(
 export async function readWriterTag(bucket: S3Bucket, key: string): Promise<string | undefined> {
   return bucket.insist(`head ${key}`, async () => {
     try {
-      return (await bucket.client.send(new HeadObjectCommand(bucket.at(key)))).Metadata?.[writerName];
+      return (await headObject(bucket, key)).Metadata?.[writerName];
     } catch (error) {
       if (isAbsent(error)) return undefined;
       throw error;

@@ -1,8 +1,9 @@
 /** Reads objects: a small one in one request with the server's checksum, a large one in parallel ranges. */
-import { GetObjectCommand, HeadObjectCommand } from '@aws-sdk/client-s3';
+import { GetObjectCommand } from '@aws-sdk/client-s3';
 import { RetryableError } from '../../../core/errors.ts';
 import type { S3Bucket } from './bucket.ts';
 import { BrokenTransfer, isAbsent, statusOf } from './failures.ts';
+import { headObject } from './named-refusal.ts';
 import { inOrder } from './parallel.ts';
 
 /** Bytes of a range, and of the largest object that is read in one request. */
@@ -14,7 +15,7 @@ const rangesAtOnce = 6;
 export async function sizeOf(bucket: S3Bucket, key: string): Promise<number | undefined> {
   return bucket.insist(`head ${key}`, async () => {
     try {
-      return (await bucket.client.send(new HeadObjectCommand(bucket.at(key)))).ContentLength ?? 0;
+      return (await headObject(bucket, key)).ContentLength ?? 0;
     } catch (error) {
       if (isAbsent(error)) return undefined;
       throw error;
