@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import type { CommandSpec } from '../cli/command.ts';
+import { commandReference } from '../cli/command-reference.ts';
 import { COMMANDS } from '../cli/commands.ts';
 import { loadRecipe } from '../api/recipes/recipe-file.ts';
 import { checkFleetSpec } from '../core/fleet/spec.ts';
@@ -51,10 +52,11 @@ describe('commands in the docs', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('are all in the README’s table', () => {
-    const readme = page('README.md');
-    const named = (name: string) => new RegExp(`\`(?:petrel )?${name}\\b`).test(readme);
-    expect(COMMANDS.map(({ name }) => name).filter((name) => !named(name))).toEqual([]);
+  it('are all in the page that is made from their table', () => {
+    expect(
+      page('docs/look-up/commands.md') === commandReference(COMMANDS),
+      'run: petrel reference commands > docs/look-up/commands.md',
+    ).toBe(true);
   });
 
   it('of npm are scripts of the package', () => {
@@ -126,27 +128,27 @@ describe('an example', () => {
 });
 
 it('the page on EC2 shows a fleet.yaml with every key', () => {
-  const shown: unknown = parse(blocks(page('docs/fleet-on-ec2.md'), 'yaml')[0] ?? '');
-  const checked = checkFleetSpec(shown, 'docs/fleet-on-ec2.md');
+  const shown: unknown = parse(blocks(page('docs/do/fleet-on-ec2.md'), 'yaml')[0] ?? '');
+  const checked = checkFleetSpec(shown, 'docs/do/fleet-on-ec2.md');
   expect(shown).toEqual(checked); // so no default is left out
 });
 
 describe('the page on recipes', () => {
   it('shows a recipe that can be run', () => {
-    const result = checkRecipe(parse(blocks(page('docs/recipes.md'), 'yaml')[0] ?? ''));
+    const result = checkRecipe(parse(blocks(page('docs/do/recipes.md'), 'yaml')[0] ?? ''));
     expect(result.ok && runIssues(result.recipe)).toEqual([]);
   });
 
   it('has a reference of all keys that is up to date', () => {
     expect(
-      page('docs/recipe-keys.md') === recipeReference(),
-      'run: petrel recipe reference > docs/recipe-keys.md',
+      page('docs/look-up/recipe-keys.md') === recipeReference(),
+      'run: petrel recipe reference > docs/look-up/recipe-keys.md',
     ).toBe(true);
   });
 
   it('shows what the plan of an example prints', async () => {
     const { out } = await cli.petrel('plan', join(ROOT, 'examples/01-arithmetic-grpo'));
-    const shown = blocks(page('docs/recipes.md'), '').find((block) => block.startsWith('Arithmetic\n')) ?? '-';
+    const shown = blocks(page('docs/do/recipes.md'), '').find((block) => block.startsWith('Arithmetic\n')) ?? '-';
     expect(out).toContain(shown);
   });
 });
@@ -156,11 +158,11 @@ describe('the page on a loss of one’s own', () => {
   const files = ['my-loss.ts', 'my-advantage.ts'];
 
   it('shows the files of its example, below their head, and the keys of its recipe', () => {
-    const shown = blocks(page('docs/change-a-loss.md'), 'ts').filter((block) => block.startsWith('import '));
+    const shown = blocks(page('docs/learn/change-a-loss.md'), 'ts').filter((block) => block.startsWith('import '));
     const code = files.map((name) => readFileSync(join(folder, name), 'utf8').replace(/^\/\*\*[\s\S]*?\*\/\n/, ''));
     expect(shown).toEqual(code);
     const { recipe } = loadRecipe(folder, [], ROOT);
-    const named = blocks(page('docs/change-a-loss.md'), 'yaml').join('');
+    const named = blocks(page('docs/learn/change-a-loss.md'), 'yaml').join('');
     expect(named).toContain(`loss_mode: ./${basename(recipe.actor.policy_loss.loss_mode)}`);
     expect(named).toContain(`adv_estimator: ./${basename(recipe.algorithm.adv_estimator)}`);
   });
@@ -182,7 +184,7 @@ describe('the page on the store', async () => {
 
   it.skipIf(!ready)('has a Python program that reads a run', async () => {
     const { runId } = await buildRun(await cli.store(), { done: 2 });
-    const program = blocks(page('docs/store.md'), 'python')[0] ?? '';
+    const program = blocks(page('docs/do/store.md'), 'python')[0] ?? '';
     const { stdout } = await promisify(execFile)(python, ['-c', program, join(cli.home, 'store/runs', runId)]);
     expect(stdout).toMatch(/^iteration 2: 4 samples, mean reward -?[\d.]+, applied$/m);
   });
