@@ -86,7 +86,7 @@ const RECIPE_COMMANDS: readonly CommandSpec[] = [
     name: 'recipe reference',
     doc: 'Print all keys of a recipe as a Markdown page.',
     group: 'Recipes and data',
-    examples: ['petrel recipe reference > docs/look-up/recipe-keys.md'],
+    examples: ['petrel recipe reference > recipe-keys.md'],
     load: () => import('./commands/recipe-reference.ts'),
   },
   {
@@ -118,10 +118,7 @@ const REFERENCE: CommandSpec = {
   arguments: '<page>',
   doc: 'Print a page of the docs that is made from the code: commands, or metrics.',
   group: 'This machine',
-  examples: [
-    'petrel reference commands > docs/look-up/commands.md',
-    'petrel reference metrics > docs/look-up/metrics.md',
-  ],
+  examples: ['petrel reference commands > commands.md', 'petrel reference metrics > metrics.md'],
   load: async () => (await import('./commands/reference.ts')).referenceOf(COMMANDS),
 };
 

@@ -40,9 +40,9 @@ afterAll(async () => {
 
 /** The lines of the shell block that contains this text, with values in place of the words in angle brackets. */
 function documented(sign: string, words: Readonly<Record<string, string>>): string[] {
-  const blocks = [...readFileSync(join(packageRoot(), 'docs/do/operations.md'), 'utf8').matchAll(/```sh\n(.*?)```/gs)].map(
-    ([, block]) => block ?? '',
-  );
+  const blocks = [
+    ...readFileSync(join(packageRoot(), 'docs/do/operations.md'), 'utf8').matchAll(/```sh\n(.*?)```/gs),
+  ].map(([, block]) => block ?? '');
   const block = blocks.find((text) => text.includes(sign)) ?? '';
   return block
     .trim()

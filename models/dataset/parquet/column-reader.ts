@@ -1,6 +1,6 @@
 /**
- * A column of a row group as levels and values, a number of rows at a time. Pages of a column end where their writer liked,
- * in the middle of a row too, and each column has its own.
+ * A column of a row group as levels and values, a number of rows at a time. Pages of a column end where their writer
+ * liked, in the middle of a row too, and each column has its own.
  */
 import type { FileHandle } from 'node:fs/promises';
 import type { ColumnMetaData, DecodedArray, SchemaTree } from 'hyparquet';
@@ -26,7 +26,7 @@ export interface Entries {
 }
 
 export class ColumnReader {
-  /** Of the field in the file's schema, without the root. */
+  /** The field's path in the file's schema, without the root. */
   readonly path: readonly string[];
   /** Has a page had integers that JSON.parse would round? */
   hasBigIntegers = false;

@@ -1,15 +1,15 @@
 /** Text of Parquet's bytes. */
 import { isUtf8 } from 'node:buffer';
 
-/** In the place of bytes that are no UTF-8. Whoever meets it names the row: the page's reader does not know it. */
+/** Stands for bytes that are not UTF-8. Its finder names the row, which the page's reader does not know. */
 export const notText = Symbol('bytes that are not UTF-8');
 
 const replacement = '\ufffd';
 const byteOrderMark = 0xfeff;
 
 /**
- * Decodes as TextDecoder does, a leading byte order mark left out. `strict`: of a column that its schema calls text; other
- * bytes may be anything. Buffer's decoder takes half the time for short texts.
+ * Decodes as TextDecoder does, a leading byte order mark left out. `strict`: of a column that its schema calls text;
+ * other bytes may be anything. Buffer's decoder takes half the time for short texts.
  */
 export function textParser(strict: boolean): (bytes: Uint8Array | undefined) => unknown {
   return (bytes) => {
