@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * Runs every command of the tutorial (docs/learn), in its order: one shell block after the other, as a reader would.
  */
@@ -68,7 +69,7 @@ interface Listed {
 }
 
 const stateAfter = async (name: string, wanted: number): Promise<string | undefined> =>
-  (await user.petrel('ckpt', 'ls', name, '--json'))
+  (await user.petrelWith({ env: s3.env }, 'ckpt', 'ls', name, '--json'))
     .json<readonly Listed[]>()
     .find(({ iteration }) => iteration === wanted)?.stateDigest;
 
