@@ -12,7 +12,7 @@ export const usage = `usage: npm run bench -- [--json] [--only a,b.*] [--peer to
   --peer    run torch or, for the row lesson, trl on the same work in turn with petrel; PETREL_PYTHON is its Python
   --class   avx2, avx512 or avx512_bf16: lower both sides to this class of processor
   --quick   tiny shapes: shows that it works, measures nothing
-  --write   put the table between the markers of a document, such as docs/benchmarks.md`;
+  --write   put the table between the markers of a document, such as docs/look-up/benchmarks.md`;
 
 export interface Peer {
   readonly name: PeerName;

@@ -86,7 +86,7 @@ const RECIPE_COMMANDS: readonly CommandSpec[] = [
     name: 'recipe reference',
     doc: 'Print all keys of a recipe as a Markdown page.',
     group: 'Recipes and data',
-    examples: ['petrel recipe reference > docs/recipe-keys.md'],
+    examples: ['petrel recipe reference > recipe-keys.md'],
     load: () => import('./commands/recipe-reference.ts'),
   },
   {
@@ -112,6 +112,16 @@ const RECIPE_COMMANDS: readonly CommandSpec[] = [
   },
 ];
 
+/** Prints pages of the docs, one of which is this whole table. */
+const REFERENCE: CommandSpec = {
+  name: 'reference',
+  arguments: '<page>',
+  doc: 'Print a page of the docs that is made from the code: commands, or metrics.',
+  group: 'This machine',
+  examples: ['petrel reference commands > commands.md', 'petrel reference metrics > metrics.md'],
+  load: async () => (await import('./commands/reference.ts')).referenceOf(COMMANDS),
+};
+
 /** All commands, in the order of the help. */
 export const COMMANDS: readonly CommandSpec[] = [
   ...RUN_COMMANDS,
@@ -121,4 +131,5 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...DATA_COMMANDS,
   ...MACHINE_COMMANDS,
   ...FLEET_COMMANDS,
+  REFERENCE,
 ];

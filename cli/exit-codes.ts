@@ -4,17 +4,13 @@ import { PetrelError } from '../core/errors.ts';
 export const EXIT = {
   ok: 0,
   internal: 1,
-  /** A wrong word on the command line, or an invalid recipe. */
   usage: 2,
   notFound: 3,
   credentials: 4,
-  /** The name is taken, the run is already active, another stack owns it. */
   conflict: 5,
-  /** A server cannot be reached; trying again may help. */
   unreachable: 6,
   noCapacity: 7,
   precheckFailed: 8,
-  /** This code and the ones below belong to commands that wait for a run. */
   runFailed: 100,
   stillRunning: 101,
   runNotFound: 102,
@@ -22,6 +18,27 @@ export const EXIT = {
   runPaused: 104,
   interrupted: 130,
 } as const;
+
+/**
+ * What each exit code says, for docs/look-up/commands.md. The codes from 100 to 104 end commands that wait for a run.
+ */
+export const exitDocs: Readonly<Record<keyof typeof EXIT, string>> = {
+  ok: 'Success.',
+  internal: 'An error inside petrel.',
+  usage: 'A wrong word on the command line, or an invalid recipe.',
+  notFound: 'No run, schedule or file has this name.',
+  credentials: 'Credentials are missing, or do not permit it.',
+  conflict: 'The name is taken, the run is already active, or another stack owns it.',
+  unreachable: 'A server cannot be reached; trying again may help.',
+  noCapacity: 'The cloud has no machine of this kind at present.',
+  precheckFailed: 'A check failed.',
+  runFailed: 'With `--wait`: the run failed.',
+  stillRunning: 'With `--wait`: the run goes on.',
+  runNotFound: 'With `--wait`: the run is gone.',
+  runCancelled: 'With `--wait`: the run was cancelled.',
+  runPaused: 'With `--wait`: the run is paused.',
+  interrupted: 'Ctrl-C.',
+};
 
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 

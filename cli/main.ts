@@ -44,7 +44,7 @@ function typedHere(): (text: string) => string {
  * recipe a file.
  */
 const isQuoting = ([first = '', second = '', ...words]: readonly string[]): boolean =>
-  ['logs', 'samples'].includes(first) ||
+  ['logs', 'samples', 'reference'].includes(first) ||
   (first === 'recipe' && second === 'reference') ||
   (first === 'recipe' && second === 'import' && !words.some((word) => /^--(?:out|dry-run)\b/.test(word)));
 

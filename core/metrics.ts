@@ -4,7 +4,7 @@
  * compares the table with what real runs report, both ways.
  *
  * `{…}` in a name stands for one or more characters without a slash: `critic/score/{stat}`. Only `{source}`, a data
- * source, may contain slashes. docs/metrics.md shows the table.
+ * source, may contain slashes. docs/look-up/metrics.md shows the table.
  */
 
 export interface MetricInfo {

@@ -74,7 +74,7 @@ const program = import.meta.url.endsWith('.ts')
 
 /**
  * Encodings hold native memory that the garbage collector does not count, so it must run often. Figures of a million
- * rows with and without this limit: docs/benchmarks.md.
+ * rows with and without this limit: docs/look-up/benchmarks.md.
  */
 const youngMegabytes = 4;
 

@@ -1,4 +1,6 @@
-/** The flags of the engine are the project's: nothing that is set for other builds changes what the compiler is told. */
+/**
+ * The flags of the engine are the project's: nothing that is set for other builds changes what the compiler is told.
+ */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -6,8 +6,8 @@
  *   2. Otherwise the first 10 tests, each alone, 10 s each: the score is the share that passed.
  *
  * As in verl, the second stage takes every program as one that reads stdin, so a function scores 1 or 0. Other than
- * verl, programs run in a sandbox (docs/untrusted-code.md), in a process per test, with the real stdin and stdout; and
- * both stages together end before `reward.timeout`, so that a slow program is a wrong one and not a failed sample.
+ * verl, programs run in a sandbox (docs/do/untrusted-code.md), in a process per test, with the real stdin and stdout;
+ * and both stages together end before `reward.timeout`, so that a slow program is a wrong one and not a failed sample.
  *
  * Columns: `acc`, whether every test is known to pass; `reason`, if not, why.
  */

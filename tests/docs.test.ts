@@ -6,12 +6,14 @@ import { promisify } from 'node:util';
 import { afterAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import type { CommandSpec } from '../cli/command.ts';
+import { commandReference } from '../cli/command-reference.ts';
 import { COMMANDS } from '../cli/commands.ts';
 import { loadRecipe } from '../api/recipes/recipe-file.ts';
 import { checkFleetSpec } from '../core/fleet/spec.ts';
 import { checkRecipe, recipeReference, runIssues } from '../core/recipe/index.ts';
 import { packageRoot } from '../infra/home.ts';
 import { cliHome } from './cli.ts';
+import { doorsOf, withLinks, withoutLinks } from './docs/doors.ts';
 import { buildRun } from './run-builder.ts';
 
 const ROOT = packageRoot();
@@ -43,6 +45,39 @@ describe('links', () => {
   });
 });
 
+describe('the doors of docs/README.md', () => {
+  const doors = doorsOf(page('docs/README.md'));
+  const inDoors = doors.flatMap(({ pages: own }) => own.map(({ path }) => path));
+
+  it('are four, and have every page of their folders', () => {
+    expect(doors.map(({ name }) => name)).toEqual(['Learn', 'Do', 'Understand', 'Look up']);
+    const written = pages.flatMap(({ path }) => /^docs\/((?:learn|do|understand|look-up)\/.+)$/.exec(path)?.[1] ?? []);
+    expect(inDoors.toSorted()).toEqual(written.toSorted());
+  });
+
+  it.each(inDoors)('lead from %s to the pages before and after it', (path) => {
+    const text = page(`docs/${path}`);
+    expect(text === withLinks(text, path, doors), 'run: npm run docs').toBe(true);
+  });
+
+  it('are the four doors of the README, which is short', () => {
+    const readme = page('README.md');
+    expect(linksOf(readme).filter((link) => link.startsWith('docs/README.md#'))).toEqual(
+      doors.map(({ name }) => `docs/README.md#${name.toLowerCase().replace(' ', '-')}`),
+    );
+    expect(readme.split('\n').length).toBeLessThanOrEqual(91);
+  });
+});
+
+describe('the lines of a page', () => {
+  it.each(guides.map(({ path }) => path))(
+    'of %s have at most 120 columns, except for tables, code and links',
+    (path) => {
+      expect(longLinesOf(page(path))).toEqual([]);
+    },
+  );
+});
+
 describe('commands in the docs', () => {
   const commands = guides.flatMap(({ path, text }) => petrelLines(text).map((line) => ({ path, line })));
 
@@ -51,10 +86,10 @@ describe('commands in the docs', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('are all in the README’s table', () => {
-    const readme = page('README.md');
-    const named = (name: string) => new RegExp(`\`(?:petrel )?${name}\\b`).test(readme);
-    expect(COMMANDS.map(({ name }) => name).filter((name) => !named(name))).toEqual([]);
+  it('are all in the page that is made from their table', () => {
+    expect(withoutLinks(page('docs/look-up/commands.md')) === commandReference(COMMANDS), 'run: npm run docs').toBe(
+      true,
+    );
   });
 
   it('of npm are scripts of the package', () => {
@@ -126,27 +161,24 @@ describe('an example', () => {
 });
 
 it('the page on EC2 shows a fleet.yaml with every key', () => {
-  const shown: unknown = parse(blocks(page('docs/fleet-on-ec2.md'), 'yaml')[0] ?? '');
-  const checked = checkFleetSpec(shown, 'docs/fleet-on-ec2.md');
+  const shown: unknown = parse(blocks(page('docs/do/fleet-on-ec2.md'), 'yaml')[0] ?? '');
+  const checked = checkFleetSpec(shown, 'docs/do/fleet-on-ec2.md');
   expect(shown).toEqual(checked); // so no default is left out
 });
 
 describe('the page on recipes', () => {
   it('shows a recipe that can be run', () => {
-    const result = checkRecipe(parse(blocks(page('docs/recipes.md'), 'yaml')[0] ?? ''));
+    const result = checkRecipe(parse(blocks(page('docs/do/recipes.md'), 'yaml')[0] ?? ''));
     expect(result.ok && runIssues(result.recipe)).toEqual([]);
   });
 
   it('has a reference of all keys that is up to date', () => {
-    expect(
-      page('docs/recipe-keys.md') === recipeReference(),
-      'run: petrel recipe reference > docs/recipe-keys.md',
-    ).toBe(true);
+    expect(withoutLinks(page('docs/look-up/recipe-keys.md')) === recipeReference(), 'run: npm run docs').toBe(true);
   });
 
   it('shows what the plan of an example prints', async () => {
     const { out } = await cli.petrel('plan', join(ROOT, 'examples/01-arithmetic-grpo'));
-    const shown = blocks(page('docs/recipes.md'), '').find((block) => block.startsWith('Arithmetic\n')) ?? '-';
+    const shown = blocks(page('docs/do/recipes.md'), '').find((block) => block.startsWith('Arithmetic\n')) ?? '-';
     expect(out).toContain(shown);
   });
 });
@@ -156,11 +188,11 @@ describe('the page on a loss of one’s own', () => {
   const files = ['my-loss.ts', 'my-advantage.ts'];
 
   it('shows the files of its example, below their head, and the keys of its recipe', () => {
-    const shown = blocks(page('docs/change-a-loss.md'), 'ts').filter((block) => block.startsWith('import '));
+    const shown = blocks(page('docs/learn/change-a-loss.md'), 'ts').filter((block) => block.startsWith('import '));
     const code = files.map((name) => readFileSync(join(folder, name), 'utf8').replace(/^\/\*\*[\s\S]*?\*\/\n/, ''));
     expect(shown).toEqual(code);
     const { recipe } = loadRecipe(folder, [], ROOT);
-    const named = blocks(page('docs/change-a-loss.md'), 'yaml').join('');
+    const named = blocks(page('docs/learn/change-a-loss.md'), 'yaml').join('');
     expect(named).toContain(`loss_mode: ./${basename(recipe.actor.policy_loss.loss_mode)}`);
     expect(named).toContain(`adv_estimator: ./${basename(recipe.algorithm.adv_estimator)}`);
   });
@@ -182,7 +214,7 @@ describe('the page on the store', async () => {
 
   it.skipIf(!ready)('has a Python program that reads a run', async () => {
     const { runId } = await buildRun(await cli.store(), { done: 2 });
-    const program = blocks(page('docs/store.md'), 'python')[0] ?? '';
+    const program = blocks(page('docs/do/store.md'), 'python')[0] ?? '';
     const { stdout } = await promisify(execFile)(python, ['-c', program, join(cli.home, 'store/runs', runId)]);
     expect(stdout).toMatch(/^iteration 2: 4 samples, mean reward -?[\d.]+, applied$/m);
   });
@@ -194,6 +226,13 @@ function markdownUnder(folder: string): string[] {
     if (entry.isDirectory()) return SKIPPED.has(entry.name) ? [] : markdownUnder(path);
     return entry.name.endsWith('.md') ? [path] : [];
   });
+}
+
+/** Lines of prose that are too long. A row of a table cannot be broken, and neither can code or a long link. */
+function longLinesOf(text: string): string[] {
+  const prose = text.replace(/^```[\s\S]*?^```/gm, '').split('\n');
+  const isWhole = /^\s*(?:\||\S*\]\(\S+\)\S*$|`[^`]+`\S*$|\S+$)/;
+  return prose.filter((line) => [...line].length > 120 && !isWhole.test(line));
 }
 
 /** Targets of links outside of code. */
@@ -231,7 +270,9 @@ function blocks(text: string, language: string): string[] {
 function petrelLines(text: string): string[] {
   const lines = blocks(text, 'sh').flatMap((block) => block.split('\n'));
   const inline = [...text.replace(/^```[\s\S]*?^```/gm, '').matchAll(/`([^`\n]+)`/g)].map((match) => String(match[1]));
-  return [...lines, ...inline].filter((line) => /^petrel [a-z]/.test(line)).map((line) => line.replace(/\s+#.*$/, ''));
+  return [...lines, ...inline]
+    .filter((line) => /^petrel [a-z]/.test(line))
+    .map((line) => line.replace(/\s+(?:#|\| ).*$/, ''));
 }
 
 function isCommand(line: string): boolean {

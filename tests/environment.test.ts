@@ -1,4 +1,4 @@
-/** docs/environment.md names every PETREL_ variable of the code, and no other. */
+/** docs/look-up/environment.md names every PETREL_ variable of the code, and no other. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ it('is complete: each variable of the code is in a table, and each in a table is
     const text = readFileSync(join(packageRoot(), path), 'utf8');
     for (const [, name = ''] of text.matchAll(variableIn(path))) used.add(name);
   }
-  const page = readFileSync(join(packageRoot(), 'docs/environment.md'), 'utf8');
+  const page = readFileSync(join(packageRoot(), 'docs/look-up/environment.md'), 'utf8');
   const rows = page.split('\n').filter((line) => line.startsWith('|'));
   const told = rows.flatMap((row) =>
     [...(row.split('|')[1] ?? '').matchAll(/PETREL_[A-Z0-9_]+/g)].map(([name]) => name),

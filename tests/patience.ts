@@ -4,5 +4,5 @@
  */
 export const patienceMs = Number(process.env['PETREL_PATIENCE_MS'] || 600_000);
 
-/** Options of polls that end by themselves only when something hangs. */
+/** Options of polls. */
 export const patient = { everyMs: 20, timeoutMs: patienceMs };

@@ -173,7 +173,7 @@ async function runs(home: string): Promise<DoctorResult> {
   return {
     status: 'red',
     detail: problems.join('; '),
-    fix: 'petrel ckpt verify <run> reads all of a run; docs/operations.md says what to do',
+    fix: 'petrel ckpt verify <run> reads all of a run; docs/do/operations.md says what to do',
   };
 }
 

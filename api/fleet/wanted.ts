@@ -49,7 +49,7 @@ function readSpec(path: string, where: string): FleetSpec {
     text = readFileSync(path, 'utf8');
   } catch (cause) {
     throw new InvalidInputError(`expected a readable file, got ${where}`, {
-      hint: 'docs/fleet-on-ec2.md shows a fleet.yaml',
+      hint: 'docs/do/fleet-on-ec2.md shows a fleet.yaml',
       cause,
     });
   }

@@ -24,7 +24,7 @@ export function recipeText(choices: RecipeChoices): string {
     '  # A folder in the Hugging Face layout, or a name on the hub: org/name.',
     `  path: ${quoted(choices.model)}`,
     'data:',
-    '  # JSONL or Parquet, a file or a list: docs/recipes.md, "Rows".',
+    '  # JSONL or Parquet, a file or a list: docs/do/recipes.md, "Rows".',
     `  train_files: ${quoted(choices.train)}`,
     ...(choices.isGsm8k
       ? ['  # Rows with question and answer ("... #### 42"); the number is the ground truth.', '  format: gsm8k']
@@ -58,7 +58,7 @@ export function recipeText(choices: RecipeChoices): string {
 }
 
 function rewardLines(reward: RecipeChoices['reward']): string[] {
-  if (reward.type === 'builtin') return ['  # A built-in scorer: docs/scorers.md.', `  scorer: ${reward.name}`];
+  if (reward.type === 'builtin') return ['  # A built-in scorer: docs/do/scorers.md.', `  scorer: ${reward.name}`];
   if (reward.type === 'rows') return ["  # null: each row's data_source chooses its scorer.", '  scorer: null'];
   return [
     '  # Your scorer: compute_score(data_source, solution_str, ground_truth, extra_info).',

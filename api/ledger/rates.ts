@@ -1,4 +1,7 @@
-/** The learning rate of an optimiser step: a second implementation, written from docs/recipe-keys.md, "actor.optim". */
+/**
+ * The learning rate of an optimiser step: a second implementation, written from docs/look-up/recipe-keys.md,
+ * "actor.optim".
+ */
 import { cos } from '../../core/math/cos.ts';
 import { actorIn, mainName, stepsOfBatch } from './components.ts';
 import type { Objects } from './objects.ts';

@@ -1,4 +1,4 @@
-/** docs/algorithms.md, which is made completely by `npm run algorithms`. */
+/** docs/look-up/algorithms.md, which is made completely by `npm run algorithms`. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../infra/home.ts';
@@ -10,7 +10,7 @@ import { showNumber } from './result.ts';
 import type { AlgorithmResult } from './result.ts';
 
 /** The page's path from the root. */
-export const documentPath = 'docs/algorithms.md';
+export const documentPath = 'docs/look-up/algorithms.md';
 
 export interface Measured {
   readonly recipes: readonly AlgorithmRecipe[];
@@ -70,8 +70,8 @@ interface Row {
 const introduction = (seeds: readonly number[]): string =>
   `# Algorithms
 
-Every recipe of [examples/10-algorithms](../examples/10-algorithms/README.md), run with the seeds ${seeds.join(' and ')}. They train the base of
-[example 01](../examples/01-arithmetic-grpo/README.md) on two-digit addition. \`npm run algorithms\` makes this page, and fails where a run does not learn
+Every recipe of [examples/10-algorithms](../../examples/10-algorithms/README.md), run with the seeds ${seeds.join(' and ')}. They train the base of
+[example 01](../../examples/01-arithmetic-grpo/README.md) on two-digit addition. \`npm run algorithms\` makes this page, and fails where a run does not learn
 or its mechanism left no trace.
 
 The numbers show that each algorithm works here; they do not say which one is better. The task is easy, and each recipe has the first
@@ -116,7 +116,7 @@ const checkRows = ({ name, entry, results }: Row): string[][] =>
 const each = (results: readonly AlgorithmResult[], show: (result: AlgorithmResult) => string): string =>
   results.map(show).join(', ');
 
-const link = (name: string): string => `[${name}](../examples/10-algorithms/${name}.yaml)`;
+const link = (name: string): string => `[${name}](../../examples/10-algorithms/${name}.yaml)`;
 
 const paperOf = ({ paper: { by, year, arxiv } }: AlgorithmEntry): string =>
   `[${by} ${year}](https://arxiv.org/abs/${arxiv})`;

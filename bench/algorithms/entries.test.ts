@@ -47,7 +47,9 @@ describe('the entries', () => {
     const missing = recipes.filter(
       ({ name, entry }) =>
         entry?.waitsFor === undefined &&
-        !(page.includes(`(../examples/10-algorithms/${name}.yaml)`) && page.includes(inCell(String(entry?.formula)))),
+        !(
+          page.includes(`(../../examples/10-algorithms/${name}.yaml)`) && page.includes(inCell(String(entry?.formula)))
+        ),
     );
     expect(
       missing.map(({ name }) => name),

@@ -1,6 +1,6 @@
 /**
  * `npm run algorithms`: runs every recipe of examples/10-algorithms with each seed on a stack of its own, checks what
- * entries.ts promises, and writes docs/algorithms.md. The exit code is 1 when a run failed.
+ * entries.ts promises, and writes docs/look-up/algorithms.md. The exit code is 1 when a run failed.
  */
 import { openStack } from '../../api/index.ts';
 import { errorToJson, PetrelError } from '../../core/errors.ts';

@@ -3,10 +3,10 @@ import { parseArgs } from 'node:util';
 import { InvalidInputError } from '../../core/errors.ts';
 
 export const usage = `usage: npm run algorithms -- [recipe ...] [--json] [--seeds 1,2] [--seconds 20] [--no-document]
-  recipe         names of files in examples/10-algorithms without .yaml; none: all, and docs/algorithms.md is written
+  recipe         names of files in examples/10-algorithms without .yaml; none: all, and docs/look-up/algorithms.md is written
   --seeds        each recipe runs once with each of them
   --seconds      a run that takes longer fails; 0: no limit, for a machine that has other work to do
-  --no-document  leave docs/algorithms.md as it is`;
+  --no-document  leave docs/look-up/algorithms.md as it is`;
 
 export interface AlgorithmOptions {
   readonly recipes: readonly string[];

@@ -138,7 +138,7 @@ describe('the page', () => {
     });
     expect(page).toContain('with the seeds 1 and 2.');
     expect(page).toContain(
-      '| [ran](../examples/10-algorithms/ran.yaml) | 0.300 ± 0.019 | 0.600 ± 0.020, 0.600 ± 0.020 | 28 | 123.5, 123.5 |',
+      '| [ran](../../examples/10-algorithms/ran.yaml) | 0.300 ± 0.019 | 0.600 ± 0.020, 0.600 ± 0.020 | 28 | 123.5, 123.5 |',
     );
     expect(page).toContain('`A = \\|s\\|` | [Nobody 2025](https://arxiv.org/abs/0000.00000) |');
     expect(page).toContain('`sum of actor/pg_clipfrac > 0` | none, none |');

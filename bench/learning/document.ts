@@ -1,11 +1,14 @@
-/** Writes results into docs/learning-as-trl.md, between two marker lines for each part. The rest is written by hand. */
+/**
+ * Writes results into docs/look-up/learning-as-trl.md, between two marker lines for each part. The rest is written by
+ * hand.
+ */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
 import { packageRoot } from '../../infra/home.ts';
 import type { Part } from './options.ts';
 
-const page = 'docs/learning-as-trl.md';
+const page = 'docs/look-up/learning-as-trl.md';
 
 /** `lines`: what was run, and on what. Throws InvalidInputError when the page has no place for the part. */
 export function writePart(part: Part, lines: readonly string[], heads: readonly string[], rows: readonly string[][]) {

@@ -10,7 +10,7 @@ export const usage = `usage: npm run learning -- [exact] [curves] [--seeds 8] [-
   curves     learning curves of petrel and TRL; without a word: both
   --seeds    runs on each side
   --threads  of the other side; petrel's stack takes what the machine has
-  --write    put results into docs/learning-as-trl.md, docs/learning-as-trl.svg and bench/learning/curves.json
+  --write    put results into docs/look-up/learning-as-trl.md, docs/look-up/learning-as-trl.svg and bench/learning/curves.json
   --draw     run nothing: make the table and the picture of the curves from bench/learning/curves.json
 PETREL_PYTHON is a Python that has torch, transformers, trl and datasets.`;
 

@@ -1,6 +1,6 @@
 /**
- * The policy loss of TRL's RLOOTrainer, as a loss of one's own (docs/change-a-loss.md): PPO's clip on the ratio of a
- * whole response. With ρ_s = exp(Σ_t log π − Σ_t log π_old):
+ * The policy loss of TRL's RLOOTrainer, as a loss of one's own (docs/learn/change-a-loss.md): PPO's clip on the ratio
+ * of a whole response. With ρ_s = exp(Σ_t log π − Σ_t log π_old):
  *
  *   L = mean_s max(−A_s·ρ_s, −A_s·clip(ρ_s, 1 − low, 1 + high))
  *

@@ -114,7 +114,7 @@ function invalid(where: string, issues: readonly z.core.$ZodIssue[]): InvalidInp
     .replace(/, received /, ', got ');
   return new InvalidInputError(`${at === '' ? '' : `${at}: `}${message}`, {
     where,
-    hint: 'docs/fleet-on-ec2.md shows a fleet.yaml with every key',
+    hint: 'docs/do/fleet-on-ec2.md shows a fleet.yaml with every key',
   });
 }
 

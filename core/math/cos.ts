@@ -1,11 +1,11 @@
 /**
- * Cosines, by the method of fdlibm: the multiple of π/2 nearest to x is taken off in two or three parts, then a polynomial
- * gives the sine or the cosine of the rest, which is kept in two doubles. The constants are those of fdlibm 5.3 (Sun
- * Microsystems, 1993).
+ * Cosines, by the method of fdlibm: the multiple of π/2 nearest to x is taken off in two or three parts, then a
+ * polynomial gives the sine or the cosine of the rest, which is kept in two doubles. The constants are those of fdlibm
+ * 5.3 (Sun Microsystems, 1993).
  */
 import { highWord, withHighWord } from './double.ts';
 
-/** Beyond it the reduction in three parts is not exact. Every argument of petrel is an angle of some turns. */
+/** The largest angle whose reduction in three parts is exact. Every argument of petrel is an angle of some turns. */
 const largest = 2 ** 19 * (Math.PI / 2);
 
 const halfPi = [1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21] as const;

@@ -16,7 +16,9 @@ export function withHighWord(x: number, high: number): number {
   return value[0] as number;
 }
 
-/** Returns x with the lower half of its fraction cleared: products of two such numbers of 26 bits or fewer are exact. */
+/**
+ * Returns x with the lower half of its fraction cleared: products of two such numbers of 26 bits or fewer are exact.
+ */
 export function withoutLowWord(x: number): number {
   value[0] = x;
   words[0] = 0;

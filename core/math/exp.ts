@@ -1,6 +1,6 @@
 /**
- * e to a power, by the method of fdlibm: x = k·ln 2 + r with |r| ≤ ln 2 / 2, then a rational approximation of e^r with an
- * error below 2^-59, then 2^k. The constants are those of fdlibm 5.3 (Sun Microsystems, 1993).
+ * e to a power, by the method of fdlibm: x = k·ln 2 + r with |r| ≤ ln 2 / 2, then a rational approximation of e^r with
+ * an error below 2^-59, then 2^k. The constants are those of fdlibm 5.3 (Sun Microsystems, 1993).
  */
 import { highWord, powerOfTwo } from './double.ts';
 

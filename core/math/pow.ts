@@ -1,6 +1,7 @@
 /**
- * Powers, by the method of fdlibm: log2 x in two doubles (n + log2 of a fraction near 1 or 1.5), times y, then 2 to that. The
- * constants are those of fdlibm 5.3 (Sun Microsystems, 1993). Node 20 and 22 have these bits, later versions ask the C library.
+ * Powers, by the method of fdlibm: log2 x in two doubles (n + log2 of a fraction near 1 or 1.5), times y, then 2 to
+ * that. The constants are those of fdlibm 5.3 (Sun Microsystems, 1993). Node 20 and 22 have these bits, later versions
+ * ask the C library.
  */
 import { highWord, powerOfTwo, withHighWord, withoutLowWord } from './double.ts';
 import { expSeries } from './exp.ts';
@@ -39,7 +40,7 @@ function toInfinity(size: number, y: number): number {
   return size > 1 === y > 0 ? Number.POSITIVE_INFINITY : 0;
 }
 
-/** Of 0, ±1 and ±∞. */
+/** Powers of 0, ±1 and ±∞. */
 function ofSpecial(x: number, size: number, y: number, parity: 'even' | 'odd' | undefined): number {
   const result = y < 0 ? 1 / size : size;
   if (highWord(x) >= 0) return result;
@@ -126,8 +127,8 @@ function timesAndRaised(log: Pair, y: number, sign: number): number {
 }
 
 /**
- * 2^(high + low). The correction stands inside the divisor, as in V8, and not after the division as in fdlibm: a difference in
- * the last bit, which results of earlier builds have.
+ * 2^(high + low). The correction stands inside the divisor, as in V8, and not after the division as in fdlibm: a
+ * difference in the last bit, which results of earlier builds have.
  */
 function raised(high: number, low: number, z: number): number {
   const n = Math.abs(z) > 0.5 ? roundedAway(z) : 0;

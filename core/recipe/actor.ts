@@ -84,7 +84,7 @@ export const actorSection = section('The policy: its loss, mini-batches and opti
   grad_clip: key(z.number().nonnegative(), 1, { doc: 'Maximum norm of the gradient; 0: no clipping.', change: 'ask' }),
   policy_loss: section('The choice of policy loss, and its constants.', {
     loss_mode: key(nameOrModule(POLICY_LOSS_NAMES), 'vanilla', {
-      doc: 'The policy loss; vanilla: clipped PPO. A path is a loss of your own: docs/change-a-loss.md.',
+      doc: 'The policy loss; vanilla: clipped PPO. A path is a loss of your own: docs/learn/change-a-loss.md.',
       change: 'ask',
       pointsTo: 'module',
     }),

@@ -107,7 +107,7 @@ const componentName = z.string().regex(/^[^/]+$/, 'expected the name of a column
 /** `algorithm`: how rewards become advantages. */
 export const algorithmSection = section('How rewards become advantages.', {
   adv_estimator: key(nameOrModule(ADVANTAGE_NAMES), 'grpo', {
-    doc: 'The advantage estimator. A path is an estimator of your own: docs/change-a-loss.md.',
+    doc: 'The advantage estimator. A path is an estimator of your own: docs/learn/change-a-loss.md.',
     change: 'ask',
     pointsTo: 'module',
   }),

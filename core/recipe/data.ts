@@ -108,7 +108,7 @@ export const dataSection = section('The rows to train and validate on. Batch siz
   }),
   curriculum: curriculumSection,
   sampler: key(moduleOrNull, null, {
-    doc: 'A curriculum of your own: a module that weighs the rows after every batch (docs/own-sampler.md).',
+    doc: 'A curriculum of your own: a module that weighs the rows after every batch (docs/do/own-sampler.md).',
     change: 'ask',
     pointsTo: 'module',
   }),

@@ -1,6 +1,7 @@
 /**
- * The compiler, and how it is called. The bits of the engine depend on its flags, so the flags are the project's alone: what
- * a person's shell, module system or distribution sets for other builds (CXXFLAGS, LDFLAGS, CPATH, CMAKE_*) is left out.
+ * The compiler, and how it is called. The bits of the engine depend on its flags, so the flags are the project's alone:
+ * what a person's shell, module system or distribution sets for other builds (CXXFLAGS, LDFLAGS, CPATH, CMAKE_*) is
+ * left out.
  */
 
 import { spawnSync } from 'node:child_process';
@@ -13,8 +14,8 @@ const launchers = /^(ccache|sccache|distcc|icecc|env|nice)$/;
 const keptVariables = ['PATH', 'LD_LIBRARY_PATH', 'HOME', 'TMPDIR', 'USER'];
 
 /**
- * The C++ compiler: CXX, else the usual names. CXX may be a command (`ccache g++ -m64`): its program is used, its flags and
- * what it starts the program with are not. Undefined where there is none.
+ * The C++ compiler: CXX, else the usual names. CXX may be a command (`ccache g++ -m64`): its program is used, its flags
+ * and what it starts the program with are not. Undefined where there is none.
  */
 export function cxxCompiler() {
   const named = process.env.CXX?.trim() ?? '';
@@ -38,8 +39,8 @@ export function compilerIdentity(compiler = cxxCompiler()) {
 }
 
 /**
- * What compilers and cmake see of the environment: where programs are, and where they may write. Everything else is named and
- * undefined, so that a spread over `process.env` removes it.
+ * What compilers and cmake see of the environment: where programs are, and where they may write. Everything else is
+ * named and undefined, so that a spread over `process.env` removes it.
  */
 export function buildEnvironment() {
   const of = (name) => (keptVariables.includes(name) ? process.env[name] : undefined);
@@ -50,8 +51,8 @@ export function buildEnvironment() {
 export const warningsAreErrors = () => /^(1|on|true)$/i.test(process.env.PETREL_WERROR ?? '');
 
 /**
- * Flags that a person adds to those of the engine: the one named option. The arithmetic of such a build has another name, so
- * that nothing mistakes its results for the ones of the project's flags.
+ * Flags that a person adds to those of the engine: the one named option. The arithmetic of such a build has another
+ * name, so that nothing mistakes its results for the ones of the project's flags.
  */
 const addedFlags = () => process.env.PETREL_CXX_FLAGS ?? '';
 

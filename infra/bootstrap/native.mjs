@@ -48,7 +48,9 @@ export function nativeHash(root, ...configuration) {
   return contentHash(root, files, ...configuration);
 }
 
-/** cmake refuses a build folder that was configured elsewhere or for another generator, and keeps its first compiler. */
+/**
+ * cmake refuses a build folder that was configured elsewhere or for another generator, and keeps its first compiler.
+ */
 function forgetOtherConfiguration(root) {
   const folder = join(root, 'build/native');
   const cache = join(folder, 'CMakeCache.txt');

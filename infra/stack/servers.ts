@@ -1,6 +1,6 @@
 /**
- * `stack.yaml`: servers that exist already, instead of embedded ones. docs/stack.md describes the file. What it says is
- * kept with the stack's configuration when the stack starts, secrets too, in files that only the user of PETREL_HOME
+ * `stack.yaml`: servers that exist already, instead of embedded ones. docs/do/stack.md describes the file. What it says
+ * is kept with the stack's configuration when the stack starts, secrets too, in files that only the user of PETREL_HOME
  * can read.
  */
 import { existsSync, readFileSync } from 'node:fs';
@@ -127,7 +127,7 @@ function readFile(where: string): ServersFile {
   const [issue] = checked.error.issues;
   throw new InvalidInputError(`${issue?.path.join('.') || 'the file'}: ${issue?.message}`, {
     where,
-    hint: 'docs/stack.md shows a stack.yaml',
+    hint: 'docs/do/stack.md shows a stack.yaml',
   });
 }
 
@@ -141,14 +141,14 @@ function sharedBy({ name, store, key, temporal, nats }: ServersFile, where: stri
       `expected name, store and key together, or none of them; missing: ${missing.join(', ')}`,
       {
         where,
-        hint: 'together they make several control machines one stack: docs/stack.md',
+        hint: 'together they make several control machines one stack: docs/do/stack.md',
       },
     );
   const own = temporal === undefined ? 'temporal' : nats === undefined ? 'nats' : undefined;
   if (own !== undefined)
     throw new InvalidInputError(
       `a stack with name, store and key has servers that each of its control machines reaches; missing: ${own}`,
-      { where, hint: `name the ${own} servers, or remove name, store and key: docs/stack.md` },
+      { where, hint: `name the ${own} servers, or remove name, store and key: docs/do/stack.md` },
     );
   const isUrl = /^[a-z][a-z0-9+.-]*:/i.test(store);
   return {
@@ -188,7 +188,7 @@ function readText(name: string, where: string, key: string | undefined): string 
   } catch (cause) {
     throw new InvalidInputError(`expected a readable file, got ${name}`, {
       where: key === undefined ? where : `${where}: ${key}`,
-      hint: key === 'key' ? `openssl rand -hex 32 > ${name}` : 'docs/stack.md shows a stack.yaml',
+      hint: key === 'key' ? `openssl rand -hex 32 > ${name}` : 'docs/do/stack.md shows a stack.yaml',
       cause,
     });
   }

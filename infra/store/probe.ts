@@ -74,6 +74,6 @@ class Gate {
 function doesNotFence({ url }: Store, what: string): TerminalError {
   return new TerminalError('StoreDoesNotFence', `${url}: ${what}`, {
     where: url,
-    hint: 'Use a local folder, or an object store with atomic conditional writes (If-None-Match: *); docs/store.md names versions that have them',
+    hint: 'Use a local folder, or an object store with atomic conditional writes (If-None-Match: *); docs/do/store.md names versions that have them',
   });
 }

@@ -14,7 +14,7 @@ import { ballastName } from './ballast.ts';
 /** Marker file of a store, hidden from listings. Stores from the first weeks have none. */
 export const markerName = '.petrel-store';
 
-const markerText = `${JSON.stringify({ format: 1, what: 'a petrel store: see docs/store.md' })}\n`;
+const markerText = `${JSON.stringify({ format: 1, what: 'a petrel store: see docs/do/store.md' })}\n`;
 
 /** Names that a folder may contain and still count as empty: the file system or petrel creates them. */
 const noContent: ReadonlySet<string> = new Set(['lost+found', ballastName, 'probe']);

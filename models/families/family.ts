@@ -1,4 +1,4 @@
-/** What a family of models is: how its config.json becomes a decoder. docs/adding-a-family.md walks through one. */
+/** What a family of models is: how its config.json becomes a decoder. docs/do/adding-a-family.md walks through one. */
 import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import type { Fields } from '../fields.ts';
 import type { Tensors } from './tensors.ts';

@@ -21,7 +21,10 @@ struct Register {
 /** The text for the C++ exception that is being handled. Call it only in a catch block. */
 std::string textOfException(const char* function);
 
-/** Runs f with the usual rounding. Any C++ exception becomes a JavaScript error: one that left an addon's function would end the process. */
+/**
+ * Runs f with the usual rounding. Any C++ exception becomes a JavaScript error: one that left an addon's function would
+ * end the process.
+ */
 template <auto f>
 Napi::Value guarded(const Napi::CallbackInfo& info) {
   const UsualRounding rounding;

@@ -1,6 +1,6 @@
-// The addon is built once and loaded on machines with glibc 2.28 or newer. Newer versions moved some functions from libpthread
-// to libc, under new versions; the linker's --wrap (CMakeLists.txt) leads every use of them here, to the old versions, which
-// every glibc has.
+// The addon is built once and loaded on machines with glibc 2.28 or newer. Newer versions moved some functions from
+// libpthread to libc, under new versions; the linker's --wrap (CMakeLists.txt) leads every use of them here, to the old
+// versions, which every glibc has.
 #include <pthread.h>
 
 extern "C" {

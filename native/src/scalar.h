@@ -1,6 +1,6 @@
 /**
- * Functions of one double, of our own: those of the C library round differently from one version to the next. Plain sums and
- * products in a written order, so that every compiler and processor gives the same bits.
+ * Functions of one double, of our own: those of the C library round differently from one version to the next. Plain
+ * sums and products in a written order, so that every compiler and processor gives the same bits.
  */
 #pragma once
 #include <cstdint>

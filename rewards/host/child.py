@@ -1,4 +1,4 @@
-"""A scorer process for Python modules: the line protocol of docs/scorers.md, standard library only.
+"""A scorer process for Python modules: the line protocol of docs/do/scorers.md, standard library only.
 
 Replies go to a private copy of stdout; file descriptor 1 then points at stderr, so that nothing a scorer prints can
 get between. Scores one sample after the other as lines come in, and ends with its input.

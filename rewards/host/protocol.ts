@@ -1,5 +1,5 @@
 /**
- * The line protocol between petrel and a scorer process, over stdin and stdout (docs/scorers.md): one JSON value per
+ * The line protocol between petrel and a scorer process, over stdin and stdout (docs/do/scorers.md): one JSON value per
  * line. A reply of the scorer starts with the mark from its environment; every other line was printed by the scorer's
  * own code.
  */

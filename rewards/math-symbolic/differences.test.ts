@@ -1,11 +1,11 @@
-/** The table of docs/scorers.md that compares math_symbolic with verl's scorers. */
+/** The table of docs/do/scorers.md that compares math_symbolic with verl's scorers. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { scorerByName } from '../registry.ts';
 import { toScored } from '../result.ts';
 
-const page = readFileSync(fileURLToPath(new URL('../../docs/scorers.md', import.meta.url)), 'utf8');
+const page = readFileSync(fileURLToPath(new URL('../../docs/do/scorers.md', import.meta.url)), 'utf8');
 const heading = '| answer | ground truth | math_symbolic | math_reward | math_dapo | why |';
 const table = page.slice(page.indexOf(heading)).split('\n\n', 1)[0] ?? '';
 const row = /^\| `(.+?)`(?:, then (\d+) spaces)? \| `(.+?)` \| (.) \| (.) \| (.) \|/;

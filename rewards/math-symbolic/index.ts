@@ -1,6 +1,6 @@
 /**
  * petrel's own scorer for mathematics: 1 when the response's final answer equals the ground truth, else 0.
- * docs/scorers.md shows where it differs from math_reward and math_dapo.
+ * docs/do/scorers.md shows where it differs from math_reward and math_dapo.
  *
  * - The answer is the content of the last complete box, or the rest of the last line with `Answer:`; extract.ts.
  * - Both texts are read as numbers, expressions, sets, points, intervals, equations, inequalities, matrices or words;

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { UnfitError } from '../../core/errors.ts';
 
 const install =
-  'apt-get install bubblewrap (Debian, Ubuntu) or dnf install bubblewrap (Fedora); docs/untrusted-code.md';
+  'apt-get install bubblewrap (Debian, Ubuntu) or dnf install bubblewrap (Fedora); docs/do/untrusted-code.md';
 
 const inContainer =
   'in a container: docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined';
@@ -42,7 +42,7 @@ const settings = [
     path: '/proc/sys/kernel/apparmor_restrict_unprivileged_userns',
     forbids: 1,
     remedy:
-      'sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or give bwrap an AppArmor profile (docs/untrusted-code.md)',
+      'sysctl -w kernel.apparmor_restrict_unprivileged_userns=0, or give bwrap an AppArmor profile (docs/do/untrusted-code.md)',
   },
 ];
 

@@ -27,6 +27,7 @@ function firstSentence(body: string): string {
   const prose = body
     .replace(/^\s*\* ?/gm, ' ')
     .replace(/\s+/g, ' ')
+    .replace(/`[^`]*`/g, (code) => code.replace(/[.:,]/g, '_'))
     .trim();
   return /^.*?[.:](?=\s|$)/.exec(prose)?.[0] ?? prose;
 }

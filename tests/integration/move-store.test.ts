@@ -1,4 +1,6 @@
-/** Moves a run to another store by the commands of docs/operations.md: the test reads the page and runs its lines. */
+/**
+ * Moves a run to another store by the commands of docs/do/operations.md: the test reads the page and runs its lines.
+ */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,9 +40,9 @@ afterAll(async () => {
 
 /** The lines of the shell block that contains this text, with values in place of the words in angle brackets. */
 function documented(sign: string, words: Readonly<Record<string, string>>): string[] {
-  const blocks = [...readFileSync(join(packageRoot(), 'docs/operations.md'), 'utf8').matchAll(/```sh\n(.*?)```/gs)].map(
-    ([, block]) => block ?? '',
-  );
+  const blocks = [
+    ...readFileSync(join(packageRoot(), 'docs/do/operations.md'), 'utf8').matchAll(/```sh\n(.*?)```/gs),
+  ].map(([, block]) => block ?? '');
   const block = blocks.find((text) => text.includes(sign)) ?? '';
   return block
     .trim()

@@ -1,6 +1,6 @@
 /**
- * `npm run check:nodes`: the functions of core/math have their recorded bits on each version of Node that npm has, and on
- * arm64 under qemu. What this machine cannot run is named and skipped. The exit code is 1 when a digest differs.
+ * `npm run check:nodes`: the functions of core/math have their recorded bits on each version of Node that npm has, and
+ * on arm64 under qemu. What this machine cannot run is named and skipped. The exit code is 1 when a digest differs.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';

@@ -18,7 +18,7 @@ interface Subject {
 const one = { usualSecond: [0, 1], takesAll: true } as const;
 const near = [-1e-6, 1e-6] as const;
 
-/** By name; `engine` is what Node offers. */
+/** The functions by name; `engine` is what Node offers. */
 export const subjects: Readonly<Record<string, Subject>> = {
   exp: { own: exp, engine: Math.exp, usual: [[-760, 720], [-2, 2], near], ...one },
   log: { own: log, engine: Math.log, usual: [[0, 10], [0.9, 1.1], near], ...one },
@@ -54,7 +54,9 @@ const edges = [
   ...[1e-8, 1e-17, 1 + 2 ** -20, 1 - 2 ** -20, 1 - 2 ** -53, 0.41421356, 0.2928932, 2 ** 31, 2 ** 53, 2 ** 53 - 1, 64],
 ].flatMap((x) => [x, -x]);
 
-/** Calls `check` with the edges, with `count` usual arguments from each range, and with `count` arguments of any size. */
+/**
+ * Calls `check` with the edges, with `count` usual arguments from each range, and with `count` arguments of any size.
+ */
 export function forArguments(subject: Subject, count: number, check: (x: number, y: number) => void): void {
   const random = new Words();
   const kept = edges.filter((x) => subject.takesAll || Math.abs(x) < 8e5);

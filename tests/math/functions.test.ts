@@ -1,4 +1,7 @@
-/** The functions of core/math have one result for an argument, on every Node, and the one that V8 gave to earlier builds. */
+/**
+ * The functions of core/math have one result for an argument, on every Node, and the one that V8 gave to earlier
+ * builds.
+ */
 import { describe, expect, it } from 'vitest';
 import { cos } from '../../core/math/cos.ts';
 import { digests, forArguments, subjects } from './digests.ts';

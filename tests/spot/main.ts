@@ -1,7 +1,7 @@
 /**
  * `npm run spot -- [--trace NAME|FILE] [--losses-per-hour X --bulk Y] [--seed N] [--speed 60] [--iterations N |
  * --recipe FILE] [--slow-recovery SECONDS] [--svg FILE] [--json]`: a run on three spot machines that are lost by a
- * trace, beside the same run undisturbed (docs/spot.md). Exits with 1 when a bound does not hold.
+ * trace, beside the same run undisturbed (docs/look-up/spot.md). Exits with 1 when a bound does not hold.
  */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -96,7 +96,7 @@ function textOf(report: Report): string {
   ].join('\n');
 }
 
-/** The bounds of docs/spot.md, for rates that they are about. */
+/** The bounds of docs/look-up/spot.md, for rates that they are about. */
 function brokenBounds(report: Report, lossesPerHour: number | undefined): string[] {
   const least = lossesPerHour === undefined || lossesPerHour > 0.05 ? 0.9 : 0.97;
   const held: [boolean, string][] = [

@@ -1,6 +1,6 @@
 /**
- * What a run under losses cost in time: `effectiveTime` as docs/spot.md defines it, and tokens that were decoded for
- * nothing.
+ * What a run under losses cost in time: `effectiveTime` as docs/look-up/spot.md defines it, and tokens that were
+ * decoded for nothing.
  */
 import type { NatsConnection } from '@nats-io/nats-core';
 import { cpus } from 'node:os';

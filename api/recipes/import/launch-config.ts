@@ -1,4 +1,6 @@
-/** The configuration that a script's call reads before its overrides: what its module sets, and the YAML that it names. */
+/**
+ * The configuration that a script's call reads before its overrides: what its module sets, and the YAML that it names.
+ */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { Entries, type OverrideWord } from '../../../core/recipe/import/entries.ts';
@@ -13,7 +15,7 @@ import type { Launch } from '../../../core/recipe/import/shell/evaluate.ts';
 import { hasHole, withoutHoles } from '../../../core/recipe/import/shell/holes.ts';
 import { readYaml } from './read-yaml.ts';
 
-/** Where a script stands and from where it is imported. */
+/** The place of a script, and the folder from which it is imported. */
 export interface LaunchPlace {
   readonly script: string;
   readonly cwd: string;
@@ -89,7 +91,9 @@ function basesOf({ script, cwd }: LaunchPlace): string[] {
 
 const mostBases = 10;
 
-/** Hydra takes a relative path from the folder of the module; scripts are also written as if it began where they run. */
+/**
+ * Hydra takes a relative path from the folder of the module; scripts are also written as if it began where they run.
+ */
 function configFolders(path: string | undefined, module: string, bases: readonly string[]): string[] {
   const inModule = moduleFolder(module);
   if (path === undefined) return bases.flatMap((base) => [join(base, inModule, 'config'), join(base, 'config')]);

@@ -19,7 +19,7 @@ export interface CompositionInputs {
   readonly entries?: Entries;
   /** Folders that are searched besides the file's own. */
   readonly folders?: readonly string[];
-  /** Where relative folders of `hydra.searchpath` may begin. */
+  /** Folders in which relative folders of `hydra.searchpath` may begin. */
   readonly bases?: readonly string[];
   /** Groups that the call chooses: `actor@actor_rollout_ref.actor` → option. */
   readonly choices?: ReadonlyMap<string, string>;
@@ -112,7 +112,7 @@ class Composition {
     else compose();
   }
 
-  /** Beside the file that names it, then in the folders that are searched. */
+  /** Looks beside the file that names it, then in the folders that are searched. */
   #find(name: string, group: string, from: string): string | undefined {
     const folders = group.startsWith('/') ? this.#roots : [dirname(from), ...this.#roots];
     return folders

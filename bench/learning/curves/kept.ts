@@ -8,7 +8,7 @@ import { picture } from './picture.ts';
 import { curveCells, curveHeads } from './table.ts';
 
 const data = join(packageRoot(), 'bench/learning/curves.json');
-const drawing = join(packageRoot(), 'docs/learning-as-trl.svg');
+const drawing = join(packageRoot(), 'docs/look-up/learning-as-trl.svg');
 
 export interface KeptCurves {
   /** The command, the machine with the commit, and the versions of the other side. */

@@ -51,7 +51,7 @@ export const CONVERSIONS = {
   spo: (on) => (on === true ? value('spo') : left('the estimator decides')),
   /** Written also when it is on, so that `petrel plan` refuses what a run cannot do. */
   severalTurns: (on) => (on === true ? value(true) : left('a response has one turn')),
-  /** In verl 0.6 the level has an effect with `algorithm.rollout_is` only. */
+  /** The level, which in verl 0.6 has an effect with `algorithm.rollout_is` only. */
   appliedLevel: (level, valueOf) =>
     valueOf('algorithm.rollout_is') === true ? value(level) : left('verl only measures the weights then'),
   /** -1: the steps of the run. */

@@ -1,7 +1,7 @@
 /**
- * Names that verl's keys had at other dates, read from the tags of its repository (v0.1 of 2024-12 to v0.7.0 of 2026-01) and
- * from the layout after it. Only data. Keys stand without the wrapper `actor_rollout_ref.`; patterns are those of rules.ts.
- * The first row that matches decides.
+ * Names that verl's keys had at other dates, read from the tags of its repository (v0.1 of 2024-12 to v0.7.0 of
+ * 2026-01) and from the layout after it. Only data. Keys stand without the wrapper `actor_rollout_ref.`; patterns are
+ * those of rules.ts. The first row that matches decides.
  */
 export interface FormerName {
   readonly former: string;

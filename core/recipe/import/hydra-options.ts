@@ -7,7 +7,7 @@ export interface HydraOptions {
   readonly name?: string;
   /** Folders that are searched, too. */
   readonly folders: readonly string[];
-  /** Where the first of the options stands. */
+  /** Line of the first of the options. */
   readonly line?: number;
   /** The other words, in order. */
   readonly rest: readonly OverrideWord[];

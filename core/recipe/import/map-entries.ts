@@ -36,7 +36,7 @@ export interface ImportOptions {
 interface Known {
   readonly entry: Entry;
   readonly path: string;
-  /** When verl used the name; absent for today's names. */
+  /** Dates at which verl used the name; absent for today's names. */
   readonly dates?: string;
   readonly value: unknown;
   /** Why the value is not known. */

@@ -1,6 +1,7 @@
 /**
- * The programs of verl that train, with what their own configuration or code sets. A script of `recipe.prime.main_prime` says
- * nowhere that it is PRIME. Read from the tags v0.3 to v0.7.0 of verl's repository. Only data.
+ * The programs of verl that train, with what their own configuration or code sets. A script of
+ * `recipe.prime.main_prime` says nowhere that it is PRIME. Read from the tags v0.3 to v0.7.0 of verl's repository. Only
+ * data.
  */
 export interface TrainingModule {
   /** The module's name, or the end of it. */

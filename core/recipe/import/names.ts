@@ -19,7 +19,10 @@ export interface PlainPath {
   readonly former?: FormerName;
 }
 
-/** `actor_rollout_ref.actor.optim.lr` → `actor.optim.lr`; `reward_model.overlong_buffer.len` → `reward.overlong_buffer.len`. */
+/**
+ * `actor_rollout_ref.actor.optim.lr` → `actor.optim.lr`; `reward_model.overlong_buffer.len` →
+ * `reward.overlong_buffer.len`.
+ */
 export function plainPath(path: string, kind: 'rl' | 'sft'): PlainPath {
   const bare = path.startsWith(WRAPPER) ? path.slice(WRAPPER.length) : path;
   for (const { pattern, row } of tables[kind]) {

@@ -1,4 +1,7 @@
-/** Patterns of verl's keys, as the tables write them: `*` is one name or a part of it, `**` any rest, and `(a|b)` a choice. */
+/**
+ * Patterns of verl's keys, as the tables write them: `*` is one name or a part of it, `**` any rest, and `(a|b)` a
+ * choice.
+ */
 
 /** The pattern as a regular expression; what `**` matches is its group `rest`. */
 export function patternOf(pattern: string): RegExp {

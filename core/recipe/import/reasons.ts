@@ -32,9 +32,9 @@ export const REASONS = {
   architecture:
     'It changes the model’s configuration. petrel reads the config.json of the model’s folder; change it there.',
   code: 'It loads code that belongs to verl or to the model. petrel executes neither.',
-  data: 'It replaces verl’s own data classes. petrel’s rows, columns and formats: docs/recipes.md.',
+  data: 'It replaces verl’s own data classes. petrel’s rows, columns and formats: docs/do/recipes.md.',
   sampler:
-    'It names a Python class. petrel’s data.sampler is a module in TypeScript or JavaScript: docs/own-sampler.md.',
+    'It names a Python class. petrel’s data.sampler is a module in TypeScript or JavaScript: docs/do/own-sampler.md.',
   critic: 'The critic is the policy’s model with a value head, and takes the policy’s mini-batches.',
 } as const satisfies Readonly<Record<string, string>>;
 

@@ -1,6 +1,6 @@
 /**
- * Trainings in several turns. verl turns them on with `multi_turn.enable`, but also with another agent loop, an environment or
- * a scheduler of chats. A recipe without the key would train on the first answer alone.
+ * Trainings in several turns. verl turns them on with `multi_turn.enable`, but also with another agent loop, an
+ * environment or a scheduler of chats. A recipe without the key would train on the first answer alone.
  */
 import type { ValueOf } from './conversions.ts';
 import type { ImportedKey } from './outcome.ts';
@@ -26,7 +26,7 @@ export function withSeveralTurns(keys: readonly ImportedKey[], valueOf: ValueOf)
   return keys.map((key) => (key === cause ? turned : key));
 }
 
-/** With `multi_turn.enable: false` verl reads no tools; another agent loop runs all the same. */
+/** With `multi_turn.enable: false`, verl reads no tools; another agent loop runs all the same. */
 function asksForTurns({ verl, value }: ImportedKey, isTurnedOff: boolean): boolean {
   const path = verl.replace(/^actor_rollout_ref\./, '');
   if (path === 'rollout.agent.default_agent_loop') return typeof value === 'string' && value !== 'single_turn_agent';

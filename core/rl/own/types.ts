@@ -1,8 +1,8 @@
 /**
- * What a module of your own exports to be a policy loss, an advantage estimator or a sampler: docs/change-a-loss.md,
- * docs/own-sampler.md. It runs in a thread of its own and gets copies, so it may write to what it is given. Letters
- * behind a name are its shape, as in ragged.ts: T one value per response token, S one per response, all responses one
- * after the other.
+ * What a module of your own exports to be a policy loss, an advantage estimator or a sampler:
+ * docs/learn/change-a-loss.md, docs/do/own-sampler.md. It runs in a thread of its own and gets copies, so it may write
+ * to what it is given. Letters behind a name are its shape, as in ragged.ts: T one value per response token, S one per
+ * response, all responses one after the other.
  */
 import type { LossAggMode, OwnEstimatorNeed, OwnLossNeed } from '../names.ts';
 

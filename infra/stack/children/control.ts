@@ -5,7 +5,7 @@ import { nodeChild } from './node.ts';
 /**
  * V8 lets a small heap grow to four times its live objects before it collects garbage, and to less when the heap's
  * bound is lower. The live objects are about 75 MB with 200 workers; the process takes 340 MB with this bound, and took
- * up to 521 without it (docs/benchmarks.md).
+ * up to 521 without it (docs/look-up/benchmarks.md).
  */
 const nodeArgs = ['--max-old-space-size=1536'];
 

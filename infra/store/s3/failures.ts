@@ -128,7 +128,7 @@ function refusalOf(error: unknown, { what, where }: RequestOf): TerminalError {
   if (status === 501) {
     return new TerminalError('StoreUnfit', text, {
       where,
-      hint: 'The server lacks a feature that petrel needs; docs/store.md lists them',
+      hint: 'The server lacks a feature that petrel needs; docs/do/store.md lists them',
       cause: error,
     });
   }
