@@ -33,7 +33,7 @@ beforeAll(async () => {
   const url = server.url('team/runs');
   direct = await openS3Store(url, await server.connect());
   store = await openS3Store(url, await server.connect({ endpoint: proxy.endpoint, patience: shortPatience }));
-}, 120_000);
+});
 afterAll(async () => {
   await proxy?.close();
   await server?.stop();
@@ -88,7 +88,7 @@ describe.each([
       else await followMetrics(log, { last: 1, signal, take: () => undefined });
       expect(rule.fired).toBe(6);
       // These are retried below the follower, so it may have nothing to say.
-    if (status === 503 || code === 'RequestTimeTooSkewed') return;
+      if (status === 503 || code === 'RequestTimeTooSkewed') return;
       expect(said.at(0)).toMatch(/^the store refuses, the run waits for it/);
       expect(said.join()).toContain(code);
       expect(said.filter((line) => line === 'the store answers again')).toHaveLength(said.length / 2);

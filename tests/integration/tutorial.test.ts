@@ -10,6 +10,7 @@ import { packageRoot } from '../../infra/home.ts';
 import { poll } from '../../infra/poll.ts';
 import { finish, petrelBin, PetrelUser, type Ran } from '../black-box/petrel.ts';
 import { type JoinedMachine, startMachine } from '../joined-machine.ts';
+import { patienceMs } from '../patience.ts';
 import { type S3Server, startSeaweed } from '../s3-servers.ts';
 
 const pages = ['your-rows', 'curves', 'after-a-kill', 'export', 'second-machine'];
@@ -59,7 +60,7 @@ async function runOnSecondMachine(block: string): Promise<Ran> {
   copyFileSync(join(folder, '..', program), join(home, program));
   const machine = startMachine({ home, words: [program], env: s3.env });
   second = machine;
-  const joined = await poll(() => machine.said().includes('joined '), { everyMs: 50, timeoutMs: 300_000 });
+  const joined = await poll(() => machine.said().includes('joined '), { everyMs: 50, timeoutMs: patienceMs });
   return { code: joined ? 0 : -1, out: machine.said(), err: '', json: () => undefined as never };
 }
 
@@ -74,7 +75,7 @@ const stateAfter = async (name: string, wanted: number): Promise<string | undefi
     .find(({ iteration }) => iteration === wanted)?.stateDigest;
 
 describe.each(pages)('the page %s of the tutorial', (page) => {
-  it('has commands that succeed', { timeout: 1_200_000 }, async () => {
+  it('has commands that succeed', async () => {
     for (const block of blocksOf(page)) {
       const ran = await (block.startsWith(onSecondMachine) ? runOnSecondMachine(block) : run(block));
       expect(ran.code, `${block}\n${ran.out}\n${ran.err}`).toBe(0);
