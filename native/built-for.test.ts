@@ -1,14 +1,18 @@
 /** What the built engine asks of a machine: a C library of 2018 or newer, and no function of it that rounds. */
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { addonFile } from './addon-file.ts';
+import { packageRoot } from './package-root.ts';
 import { neededSymbols } from './testing/elf.ts';
 
 /** That of RHEL 8, on which Node 20 runs too. */
 const oldest = [2, 28];
 
-it('loads with glibc 2.28', () => {
-  const newer = neededSymbols(readFileSync(addonFile())).filter(({ version }) => {
+const files = [addonFile(), ...['reaper', 'guard'].map((name) => join(packageRoot(), `build/native/petrel-${name}`))];
+
+it.each(files)('%s loads with glibc 2.28', (file) => {
+  const newer = neededSymbols(readFileSync(file)).filter(({ version }) => {
     const [major = 0, minor = 0] = version.replace('GLIBC_', '').split('.').map(Number);
     return version.startsWith('GLIBC_') && (major > (oldest[0] ?? 0) || minor > (oldest[1] ?? 0));
   });

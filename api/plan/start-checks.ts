@@ -10,7 +10,6 @@ import { teacherCheck } from './teacher-check.ts';
 
 /** What must be right before a run's inputs are stored, in the order in which `run` checks and `plan` shows it. */
 export const startChecks: readonly Check[] = [
-  engineCheck,
   modelCheck,
   lengthsCheck,
   tokenizerCheck,
@@ -21,4 +20,5 @@ export const startChecks: readonly Check[] = [
   ...ownModuleChecks,
   trainRowsCheck,
   validationRowsCheck,
+  engineCheck,
 ];
