@@ -17,22 +17,23 @@ import { LR_SCHEDULERS } from '../rl/lr-schedule.ts';
 import { ROLLOUT_PURPOSES } from './jobs.ts';
 import { KL_CONTROLLER_NAMES, KL_TYPES, PF_PPO_METHODS, SPO_RHOS } from '../rl/names.ts';
 import type { ScoringSettings, Stage, StageTypes } from './jobs.ts';
+import type { Same } from './same-type.ts';
 import { endpointLimits } from './permits.ts';
 
 const count = z.int().nonnegative();
 const some = z.int().positive();
 const seed = z.tuple([z.int(), z.int()]);
-const draws = z.array(z.object({ draw: count, row: count }));
+const draws = z.array(z.strictObject({ draw: count, row: count }));
 const generation = count.optional();
 
-const engine = z.object({
+const engine = z.strictObject({
   compute: z.enum(['auto', 'fp32', 'bf16']),
   deterministic: z.boolean(),
   maxTokensPerMicroBatch: some,
   blockHash: numericProfile.shape.blockHash,
 });
 
-const sampling = z.object({
+const sampling = z.strictObject({
   temperature: z.number().nonnegative(),
   topK: z.int(),
   topP: z.number(),
@@ -40,7 +41,7 @@ const sampling = z.object({
   repetitionPenalty: z.number(),
 });
 
-const schedule = z.object({
+const schedule = z.strictObject({
   type: z.enum(LR_SCHEDULERS),
   lr: z.number(),
   warmupSteps: z.int(),
@@ -52,9 +53,9 @@ const schedule = z.object({
   stableRatio: z.number().optional(),
 });
 
-const klInReward = z.object({
+const klInReward = z.strictObject({
   penalty: z.enum(KL_TYPES),
-  control: z.object({
+  control: z.strictObject({
     type: z.enum(KL_CONTROLLER_NAMES),
     klCoef: z.number(),
     targetKl: z.number().optional(),
@@ -62,32 +63,35 @@ const klInReward = z.object({
   }),
 });
 
-const algorithm = z.object({
+/** How a component beside the policy is trained. */
+const trainedBeside = z.strictObject({ loss: lossSettings, optimizer: optimizerSettings, schedule });
+
+const algorithm = z.strictObject({
   seed,
   samplesPerDraw: some,
   advEstimator: z.string(),
   normAdvByStd: z.boolean(),
   gamma: z.number().optional(),
   lam: z.number().optional(),
-  vapo: z.object({ alpha: z.number(), lamCritic: z.number() }).optional(),
-  overlong: z.object({ limit: some, buffer: some, factor: z.number().nonnegative() }).optional(),
-  components: z.object({ keys: z.array(z.string()), weights: z.array(z.number()).optional() }).optional(),
+  vapo: z.strictObject({ alpha: z.number(), lamCritic: z.number() }).optional(),
+  overlong: z.strictObject({ limit: some, buffer: some, factor: z.number().nonnegative() }).optional(),
+  components: z.strictObject({ keys: z.array(z.string()), weights: z.array(z.number()).optional() }).optional(),
   klInReward: klInReward.optional(),
   rolloutCorrection: rolloutCorrectionSettings.optional(),
   bypass: z.boolean().optional(),
-  modelScores: z.object({ weight: z.number(), scorerWeight: z.number() }).optional(),
+  modelScores: z.strictObject({ weight: z.number(), scorerWeight: z.number() }).optional(),
   maxFailedFraction: z.number(),
-  filterGroups: z.object({ metric: z.string(), prompts: some }).optional(),
+  filterGroups: z.strictObject({ metric: z.string(), prompts: some }).optional(),
   oversampling: z
-    .object({
+    .strictObject({
       prompts: some,
-      accuracy: z.object({ lowest: z.number(), highest: z.number() }).optional(),
+      accuracy: z.strictObject({ lowest: z.number(), highest: z.number() }).optional(),
       maxResponseLength: some.optional(),
     })
     .optional(),
-  curriculum: z.object({ metric: z.string() }).optional(),
-  spo: z.object({ rho: z.enum(SPO_RHOS), value: z.number(), lowest: z.number() }).optional(),
-  pfPpo: z.object({ reweightMethod: z.enum(PF_PPO_METHODS), weightPow: z.number() }).optional(),
+  curriculum: z.strictObject({ metric: z.string() }).optional(),
+  spo: z.strictObject({ rho: z.enum(SPO_RHOS), value: z.number(), lowest: z.number() }).optional(),
+  pfPpo: z.strictObject({ reweightMethod: z.enum(PF_PPO_METHODS), weightPow: z.number() }).optional(),
   miniBatchPrompts: some,
   epochs: some,
   shuffle: z.boolean(),
@@ -100,10 +104,12 @@ const algorithm = z.object({
   optimizer: optimizerSettings,
   schedule,
   criticWarmup: some.optional(),
-  critic: z.object({ loss: lossSettings, optimizer: optimizerSettings, schedule }).optional(),
+  critic: trainedBeside.optional(),
+  logZ: trainedBeside.optional(),
+  rewardModel: trainedBeside.optional(),
 });
 
-const endpoint = z.object({
+const endpoint = z.strictObject({
   url: z.string().optional(),
   model: z.string().optional(),
   apiKey: z.string().startsWith('env:').optional(),
@@ -112,11 +118,11 @@ const endpoint = z.object({
   retries: count,
   timeoutMs: z.number().positive(),
   question: z
-    .object({
+    .strictObject({
       system: z.string().optional(),
       template: z.string(),
       sampling: z.record(z.string(), z.unknown()),
-      score: z.union([z.object({ pattern: z.string() }), z.object({ field: z.string() })]),
+      score: z.union([z.strictObject({ pattern: z.string() }), z.strictObject({ field: z.string() })]),
     })
     .optional(),
   range: z.tuple([z.number(), z.number()]).optional(),
@@ -139,11 +145,11 @@ const batch = {
   profile: numericProfile,
   draws,
   parts: z.array(
-    z.object({
+    z.strictObject({
       trajectories: digest,
       scores: digest,
       wave: some.optional(),
-      baseline: z.object({ trajectories: digest, scores: digest }).optional(),
+      baseline: z.strictObject({ trajectories: digest, scores: digest }).optional(),
     }),
   ),
   before: counters,
@@ -151,7 +157,7 @@ const batch = {
   algorithm,
 };
 
-const scoring = z.object({
+const scoring = z.strictObject({
   model: digest,
   dataset: digest,
   scorer: runInputs.shape.scorer.unwrap(),
@@ -167,15 +173,15 @@ const scoring = z.object({
 });
 
 const inputs = {
-  open: z.object({
+  open: z.strictObject({
     generation,
     components,
     part,
     model: digest,
     engine,
-    from: z.object({ runId: z.string(), iteration: count, state: digest }).optional(),
+    from: z.strictObject({ runId: z.string(), iteration: count, state: digest }).optional(),
   }),
-  rollout: z.object({
+  rollout: z.strictObject({
     generation,
     purpose: z.enum(ROLLOUT_PURPOSES),
     model: digest,
@@ -192,9 +198,9 @@ const inputs = {
     seed,
   }),
   reward: scoring.extend({ generation, trajectories: digest, again: count.optional() }),
-  values: z.object({ ...batch, partState: digest }),
-  advantage: z.object({ ...batch, partState: digest.optional(), values: digest.optional() }),
-  update: z.object({
+  values: z.strictObject({ ...batch, partState: digest }),
+  advantage: z.strictObject({ ...batch, partState: digest.optional(), values: digest.optional() }),
+  update: z.strictObject({
     generation,
     components,
     part,
@@ -205,7 +211,7 @@ const inputs = {
     save: z.boolean(),
     standby: z.literal(true).optional(),
   }),
-  checkpoint: z.object({
+  checkpoint: z.strictObject({
     generation,
     components,
     part,
@@ -214,7 +220,7 @@ const inputs = {
     model: digest,
     profile: numericProfile,
   }),
-  weights: z.object({
+  weights: z.strictObject({
     generation,
     components,
     part,
@@ -224,9 +230,10 @@ const inputs = {
     model: digest,
     profile: numericProfile,
   }),
-  compare: z.object({
+  compare: z.strictObject({
     generation,
     components,
+    part,
     kind: z.enum(['dpo', 'rm']),
     position: count,
     state: digest,
@@ -240,12 +247,30 @@ const inputs = {
   }),
 } as const satisfies Record<Stage, z.ZodType>;
 
+/**
+ * Does not compile when a schema and the type of its stage have different fields. An unknown field is refused, so that a
+ * field which only one of the two builds knows cannot be lost in silence.
+ */
+const drifted: { readonly [S in Stage]: Same<z.infer<(typeof inputs)[S]>, StageTypes[S]['input']> } = {
+  open: true,
+  rollout: true,
+  reward: true,
+  values: true,
+  advantage: true,
+  update: true,
+  checkpoint: true,
+  weights: true,
+  compare: true,
+};
+void drifted;
+
 /** Throws InvalidInputError with the name of the first invalid field. */
 export function checkJobInput(stage: Stage, input: unknown): void {
   const parsed = inputs[stage].safeParse(input);
   if (parsed.success) return;
   const [issue] = parsed.error.issues;
-  const field = issue?.path.map(String).join('.') || 'the input';
+  const unknown = issue?.code === 'unrecognized_keys' ? issue.keys.slice(0, 1) : [];
+  const field = [...(issue?.path ?? []), ...unknown].map(String).join('.') || 'the input';
   throw new InvalidInputError(
     `a job of the stage ${stage} has a wrong ${field}: ${issue?.message ?? 'it is no input'}`,
     {

@@ -26,7 +26,6 @@ export const jobMessage = z.object({
   at: z.object({ term: z.int().nonnegative(), iteration: z.int().nonnegative() }),
   /** Store URL: `file:///…` or `s3://…`. */
   store: z.string(),
-  traceparent: z.string().optional(),
   input: z.record(z.string(), z.unknown()),
   /**
    * How the samples of a rollout job will be scored (jobs.ts, ScoringSettings). They may be scored before the job has a
@@ -259,10 +258,7 @@ export const presenceEntrySubject = (worker: WorkerPlace & Pick<Presence, 'roles
 export const presencesSubject = `presence.*.${anyPlace}`;
 const rolesWord = (of: readonly Role[]): string => roles.filter((role) => of.includes(role)).join('-') || 'none';
 
-/**
- * Timing of the dispatch plane, in ms. `local`: one machine. `fleet`: several machines with different clocks and real
- * networks.
- */
+/** Timing of the dispatch plane, in ms. */
 export interface Timing {
   /** A worker that is silent for this long loses its job. */
   readonly ackWaitMs: number;
@@ -284,7 +280,11 @@ export interface Timing {
   /** Temporal heartbeat timeout of waiting activities. */
   readonly heartbeatMs: number;
 }
-export const timings: Readonly<Record<'local' | 'fleet', Timing>> = {
+/**
+ * The timing of every stack. Machines that joined over a slow network have it, too: a job whose worker is silent for
+ * longer than `ackWaitMs` goes to another one, and the first result counts.
+ */
+export const timings: Readonly<Record<'local', Timing>> = {
   local: {
     ackWaitMs: 2_000,
     stallMs: 120_000,
@@ -294,15 +294,5 @@ export const timings: Readonly<Record<'local' | 'fleet', Timing>> = {
     presenceMs: 3_000,
     watchdogMs: 2_000,
     heartbeatMs: 3_000,
-  },
-  fleet: {
-    ackWaitMs: 60_000,
-    stallMs: 300_000,
-    progressMs: 5_000,
-    journalMs: 500,
-    claimMs: 5_000,
-    presenceMs: 45_000,
-    watchdogMs: 15_000,
-    heartbeatMs: 60_000,
   },
 };
