@@ -1,6 +1,7 @@
 /**
- * The environments of the processes that petrel starts. A person sets variables for the tools of Temporal, NATS, Python, npm
- * and compilers, for other work than this: none of them may change what a stack does. docs/environment.md has the list.
+ * The environments of the processes that petrel starts. A person sets variables for the tools of Temporal, NATS,
+ * Python, npm and compilers, for other work than this: none of them may change what a stack does. docs/environment.md
+ * has the list.
  */
 import { namesProxy } from './outbound/proxy-of.ts';
 
@@ -31,11 +32,17 @@ const tools: readonly { readonly tool: string; readonly names: RegExp }[] = [
 /** The tool that a variable belongs to, when petrel's processes do not get it. */
 export const toolOf = (name: string): string | undefined => tools.find(({ names }) => names.test(name))?.tool;
 
-/** Options of NODE_OPTIONS that stay: what a stack trace shows, which certificates are trusted, how names are looked up. */
+/**
+ * Options of NODE_OPTIONS that stay: what a stack trace shows, which certificates are trusted, how names are looked
+ * up.
+ */
 const keptNodeOption =
   /^--(enable-source-maps|use-(openssl|system|bundled)-ca|tls-|dns-result-order|openssl-|force-fips|enable-fips)/;
 
-/** The environment of petrel's own processes: the user's, without what belongs to tools, and without proxies for loopback. */
+/**
+ * The environment of petrel's own processes: the user's, without what belongs to tools, and without proxies for
+ * loopback.
+ */
 export function processEnvironment(env: Environment = process.env): NodeJS.ProcessEnv {
   const kept = Object.entries(env).filter(([name]) => name !== 'NODE_OPTIONS' && toolOf(name) === undefined);
   const options = (env['NODE_OPTIONS'] ?? '').split(/\s+/).filter((option) => keptNodeOption.test(option));
@@ -55,10 +62,10 @@ function withoutProxyForLoopback(env: Environment): Environment {
 }
 
 /**
- * The whole environment of the Temporal and NATS servers and of Temporal's command line. Both are told by arguments what to do.
- * Their home is a folder of petrel, so that they find no configuration of the user's: Temporal's command line would read an
- * address, a certificate or a key of a cloud there. Built without cgo, the Temporal server does not start for a user id
- * without a passwd entry unless USER and HOME are set.
+ * The whole environment of the Temporal and NATS servers and of Temporal's command line. Both are told by arguments
+ * what to do. Their home is a folder of petrel, so that they find no configuration of the user's: Temporal's command
+ * line would read an address, a certificate or a key of a cloud there. Built without cgo, the Temporal server does not
+ * start for a user id without a passwd entry unless USER and HOME are set.
  */
 export function serverEnvironment(home: string, env: Environment = process.env): Readonly<Record<string, string>> {
   const kept = Object.entries({ PATH: env['PATH'], TMPDIR: env['TMPDIR'], TZ: env['TZ'] });

@@ -12,7 +12,10 @@ export interface ChildSpec {
   readonly command: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** `env` is all that the process gets, beside the marks of the stack. Others get the environment of petrel's processes. */
+  /**
+   * `env` is all that the process gets, beside the marks of the stack. Others get the environment of petrel's
+   * processes.
+   */
   readonly isolated?: boolean;
   /** Runs before each start: writes configuration files, removes files of the previous process. */
   prepare?(): void;

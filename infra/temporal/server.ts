@@ -48,9 +48,9 @@ const retention = '720h';
 const callTimeoutMs = 5_000;
 
 /**
- * Why the server does not serve; undefined once it accepts work. The port accepts connections before the namespace exists, so
- * the check is a call that needs both: it sets the retention of closed runs. `home`: the folder that takes the place of the
- * user's home, as for the server.
+ * Why the server does not serve; undefined once it accepts work. The port accepts connections before the namespace
+ * exists, so the check is a call that needs both: it sets the retention of closed runs. `home`: the folder that takes
+ * the place of the user's home, as for the server.
  */
 export async function temporalRefusal(temporal: string, port: number, home: string): Promise<string | undefined> {
   if (!(await acceptsConnections(port))) return `nothing accepts connections at ${loopback}:${port}`;

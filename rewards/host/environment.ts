@@ -16,8 +16,8 @@ const passed = [
 ];
 
 /**
- * `own`: variables that petrel sets for this scorer, or removes where they are undefined. `named`: variables that the recipe
- * names, with their values.
+ * `own`: variables that petrel sets for this scorer, or removes where they are undefined. `named`: variables that the
+ * recipe names, with their values.
  */
 export function scorerEnvironment(
   all: NodeJS.ProcessEnv,
