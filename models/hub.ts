@@ -3,19 +3,22 @@
  *
  * Cache: `<cache>/<org>--<name>/<commit>/` with the files. `complete.json` in it lists the verified files and is
  * written last. `<cache>/<org>--<name>/refs/<revision>` stores the commit that a branch last pointed to, for when the
- * hub is unreachable. A complete commit needs no network.
+ * hub is unreachable. A complete commit needs no network. A commit that the Python client has fetched is used where it
+ * lies.
  */
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { InvalidInputError, RetryableError } from '../core/errors.ts';
-import { HubClient, type HubModel, type HubSettings } from './hub/client.ts';
+import { HubClient, type HubModel } from './hub/client.ts';
 import { type DownloadOptions, download, fetchedBytes, isWhole } from './hub/download.ts';
 import { type HubFile, chooseFiles } from './hub/files.ts';
 import { withLock } from './hub/lock.ts';
 import { readReference } from './hub/reference.ts';
+import type { HubSettings } from './hub/settings.ts';
+import { SharedCache, type Snapshot } from './hub/shared-cache.ts';
 
-export { hubSettings } from './hub/client.ts';
-export type { HubSettings } from './hub/client.ts';
+export { hubSettings } from './hub/settings.ts';
+export type { HubSettings } from './hub/settings.ts';
 
 export interface FetchProgress {
   readonly file: string;
@@ -66,38 +69,85 @@ export async function localModel(reference: string, options: ModelOptions): Prom
 
 async function fetchModel(model: HubModel, options: ModelOptions): Promise<LocalModel> {
   const home = join(options.cache, model.name.replace('/', '--'));
+  const shared = new SharedCache(options.sharedCache);
   const client = new HubClient(options);
-  const commit = await resolveCommit(client, model, home);
-  const folder = join(home, commit);
-  const hub = { name: model.name, revision: model.revision, commit };
-  if (await isComplete(folder)) return { folder, hub };
+  const found =
+    options.offline === true ? await offlineCopy(model, home, shared) : await copyOf(client, model, home, shared);
+  const hub = { name: model.name, revision: model.revision, commit: found.commit };
+  if (found.folder !== undefined) return { folder: found.folder, hub };
+  const folder = join(home, found.commit);
   await mkdir(folder, { recursive: true });
   let missingBytes = 0;
-  await withLock(join(home, `${commit}.lock`), async () => {
+  await withLock(join(home, `${found.commit}.lock`), async () => {
     if (await isComplete(folder)) return;
-    missingBytes = await fetchFiles(client, { name: model.name, revision: commit }, folder, options);
+    missingBytes = await fetchFiles(client, { name: model.name, revision: found.commit }, folder, options);
   });
   return { folder, hub, ...(missingBytes > 0 && { missingBytes }) };
 }
 
-/** A full commit is used as it is. A branch is resolved by the hub, or by the cache when the hub is unreachable. */
-async function resolveCommit(client: HubClient, model: HubModel, home: string): Promise<string> {
-  if (/^[\da-f]{40}$/.test(model.revision) && (await isComplete(join(home, model.revision)))) return model.revision;
-  const ref = join(home, 'refs', encodeURIComponent(model.revision));
+/** A commit, and the folder that has all of it; absent: it must be fetched. */
+interface Copy {
+  readonly commit: string;
+  readonly folder?: string;
+}
+
+/** A branch is resolved by the hub, or by the caches when the hub gives no answer. A commit that is there needs no hub. */
+async function copyOf(client: HubClient, model: HubModel, home: string, shared: SharedCache): Promise<Copy> {
+  const known = isCommit(model.revision) ? await copyAt(model.name, model.revision, home, shared) : undefined;
+  if (known?.folder !== undefined) return known;
   try {
     const commit = await client.commitOf(model);
     if (!/^[\da-f]{6,64}$/.test(commit))
       throw new InvalidInputError(`${model.name}: the hub names ${JSON.stringify(commit)} as commit`);
     await mkdir(join(home, 'refs'), { recursive: true });
-    await writeFile(ref, commit);
-    return commit;
+    await writeFile(refOf(home, model), commit);
+    return copyAt(model.name, commit, home, shared);
   } catch (error) {
-    if (!(error instanceof RetryableError)) throw error;
-    const last = (await readFile(ref, 'utf8').catch(() => '')).trim();
-    if (/^[\da-f]{6,64}$/.test(last) && (await isComplete(join(home, last)))) return last;
+    const last = await lastCopy(model, home, shared, error instanceof RetryableError);
+    if (last?.folder !== undefined) return last;
     throw error;
   }
 }
+
+/** Throws InvalidInputError that says what to type on a machine with a network. */
+async function offlineCopy(model: HubModel, home: string, shared: SharedCache): Promise<Copy> {
+  const last = await lastCopy(model, home, shared, true);
+  if (last?.folder !== undefined) return last;
+  const { name, revision } = model;
+  const snapshot = await shared.snapshotOf(model);
+  const why =
+    snapshot === undefined
+      ? 'no cache of this machine has it'
+      : `${snapshot.folder} lacks ${snapshot.lacks.join(', ')}`;
+  throw new InvalidInputError(`${name} at ${revision} cannot be fetched, because HF_HUB_OFFLINE is set: ${why}`, {
+    hint: `where there is a network: HF_HUB_OFFLINE=0 hf download ${name}${revision === 'main' ? '' : ` --revision ${revision}`}`,
+  });
+}
+
+/** What the caches know of the revision. `own`: petrel's own cache may answer too. */
+async function lastCopy(model: HubModel, home: string, shared: SharedCache, own: boolean): Promise<Copy | undefined> {
+  const last = isCommit(model.revision)
+    ? model.revision
+    : (await readFile(refOf(home, model), 'utf8').catch(() => '')).trim();
+  if (own && /^[\da-f]{6,64}$/.test(last) && (await isComplete(join(home, last))))
+    return { commit: last, folder: join(home, last) };
+  return usable(await shared.snapshotOf(model));
+}
+
+async function copyAt(name: string, commit: string, home: string, shared: SharedCache): Promise<Copy> {
+  const folder = join(home, commit);
+  if (await isComplete(folder)) return { commit, folder };
+  return usable(await shared.snapshotAt(name, commit)) ?? { commit };
+}
+
+const usable = (snapshot: Snapshot | undefined): Copy | undefined =>
+  snapshot !== undefined && snapshot.lacks.length === 0
+    ? { commit: snapshot.commit, folder: snapshot.folder }
+    : undefined;
+
+const isCommit = (revision: string): boolean => /^[\da-f]{40}$/.test(revision);
+
+const refOf = (home: string, { revision }: HubModel): string => join(home, 'refs', encodeURIComponent(revision));
 
 /** Returns the bytes of weights that were not downloaded. */
 async function fetchFiles(client: HubClient, model: HubModel, folder: string, options: ModelOptions): Promise<number> {

@@ -2,22 +2,7 @@
 import { HubApiError, downloadFile, listFiles, modelInfo } from '@huggingface/hub';
 import { InvalidInputError, RetryableError } from '../../core/errors.ts';
 import type { HubFile } from './files.ts';
-
-export interface HubSettings {
-  /** Default: https://huggingface.co. */
-  readonly hubUrl: string;
-  readonly token: string | undefined;
-  /** The `fetch` of the requests; default: Node's. */
-  readonly fetch?: typeof fetch;
-}
-
-/** HF_ENDPOINT and HF_TOKEN, as the Python client reads them. */
-export function hubSettings(env: Readonly<Record<string, string | undefined>>): HubSettings {
-  return {
-    hubUrl: (env['HF_ENDPOINT'] || 'https://huggingface.co').replace(/\/+$/, ''),
-    token: env['HF_TOKEN'] || undefined,
-  };
-}
+import type { HubSettings } from './settings.ts';
 
 export interface HubModel {
   readonly name: string;
@@ -87,15 +72,18 @@ export class HubClient {
       if (status === 401 || status === 403) {
         const hint =
           token === undefined
-            ? 'Set HF_TOKEN to an access token.'
-            : 'HF_TOKEN is set, but does not give access: accept the terms on its page, or take another token.';
+            ? 'Set HF_TOKEN to an access token, or type: hf auth login'
+            : `The token does not give access: accept the terms on ${hubUrl}/${name}, or set HF_TOKEN to another token.`;
         throw new InvalidInputError(
           `${hubUrl} gives no access to ${name} (${status}): it is gated, private, or does not exist`,
           { hint, cause },
         );
       }
       if (cause instanceof TypeError && cause.message.includes('access token'))
-        throw new InvalidInputError('HF_TOKEN does not look like an access token (hf_…)', { cause });
+        throw new InvalidInputError(
+          'the token of HF_TOKEN or `hf auth login` does not look like an access token (hf_…)',
+          { cause },
+        );
       const reason = status === undefined ? reasonOf(cause) : `it answered ${status}`;
       throw new RetryableError('HubUnreachable', `${hubUrl} cannot be read: ${reason}`, {
         hint: 'Try again, or give a local folder.',
