@@ -13,8 +13,14 @@ export type RowsFormat = 'parquet' | 'json lines' | 'json array' | 'gzip';
 export type FileKind =
   | { readonly type: 'rows'; readonly format: RowsFormat }
   | { readonly type: 'empty' }
-  /** `advice`: what to type, for a file of this name. */
-  | { readonly type: 'other'; readonly name: string; readonly advice: (file: string) => string };
+  | {
+      readonly type: 'other';
+      readonly name: string;
+      /** What to type, for a file of this name. */
+      readonly advice: (file: string) => string;
+      /** What it has in place of rows: weights that can be read as such, or PyTorch's, which cannot. */
+      readonly holds?: 'weights' | 'PyTorch';
+    };
 
 type Other = Extract<FileKind, { readonly type: 'other' }>;
 
@@ -83,13 +89,34 @@ const signatures: readonly (Omit<Other, 'type'> & { readonly bytes: string; read
   {
     bytes: 'PK\x03\x04',
     name: 'a ZIP archive (also .xlsx, .npz, and .bin or .pt of PyTorch)',
+    holds: 'PyTorch',
     advice: unpack('unzip -l'),
   },
   { bytes: 'ustar', at: 257, name: 'a tar archive', advice: unpack('tar xf') },
-  { bytes: '\x80\x02', name: 'a pickle of Python', advice: () => 'write its rows as JSONL or Parquet' },
-  { bytes: '\x80\x03', name: 'a pickle of Python', advice: () => 'write its rows as JSONL or Parquet' },
-  { bytes: '\x80\x04', name: 'a pickle of Python', advice: () => 'write its rows as JSONL or Parquet' },
-  { bytes: '\x80\x05', name: 'a pickle of Python', advice: () => 'write its rows as JSONL or Parquet' },
+  {
+    bytes: '\x80\x02',
+    name: 'a pickle of Python',
+    holds: 'PyTorch',
+    advice: () => 'write its rows as JSONL or Parquet',
+  },
+  {
+    bytes: '\x80\x03',
+    name: 'a pickle of Python',
+    holds: 'PyTorch',
+    advice: () => 'write its rows as JSONL or Parquet',
+  },
+  {
+    bytes: '\x80\x04',
+    name: 'a pickle of Python',
+    holds: 'PyTorch',
+    advice: () => 'write its rows as JSONL or Parquet',
+  },
+  {
+    bytes: '\x80\x05',
+    name: 'a pickle of Python',
+    holds: 'PyTorch',
+    advice: () => 'write its rows as JSONL or Parquet',
+  },
   { bytes: '{"', at: 8, name: 'a file of safetensors: weights, not rows', advice: () => 'give it as model.path' },
 ];
 
@@ -102,7 +129,10 @@ export function fileKind(head: Uint8Array): FileKind {
   const wide = wideText(bytes);
   if (wide !== undefined) return wide;
   const known = signatures.find((one) => begins(bytes, one.bytes, one.at) && !isJsonText(bytes, one.at));
-  if (known !== undefined) return { type: 'other', name: known.name, advice: known.advice };
+  if (known !== undefined) {
+    const { name, advice, holds } = known;
+    return { type: 'other', name, advice, ...(holds !== undefined && { holds }) };
+  }
   return textKind(bytes);
 }
 

@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path';
 import { type Decoder, Tokenizer as Library } from 'tokenizers';
 import { InvalidInputError } from '../core/errors.ts';
 import { type JsonObject, isObject } from './fields.ts';
+import { foreignFile } from './foreign-file.ts';
 
 export interface EncodeOptions {
   /** Adds the tokenizer's own begin and end tokens. Chat templates write theirs, so leave this off for them. */
@@ -107,6 +108,8 @@ async function readTokenizer(folder: string): Promise<Tokenizer> {
   try {
     library = Library.fromString(json);
   } catch (cause) {
+    const foreign = await foreignFile(path, "a tokenizer's JSON");
+    if (foreign !== undefined) throw foreign;
     throw new InvalidInputError(
       `${path}: not a valid tokenizer: ${cause instanceof Error ? cause.message : String(cause)}`,
       { where: path, cause },
@@ -304,7 +307,7 @@ async function readJsonObject(path: string): Promise<JsonObject | undefined> {
     const parsed: unknown = JSON.parse(text);
     if (isObject(parsed)) return parsed;
   } catch (cause) {
-    throw new InvalidInputError(`${path}: not valid JSON`, { where: path, cause });
+    throw (await foreignFile(path, 'JSON')) ?? new InvalidInputError(`${path}: not valid JSON`, { where: path, cause });
   }
   throw new InvalidInputError(`${path}: expected a JSON object`, { where: path });
 }

@@ -6,6 +6,7 @@ import type { DecoderSpec } from '../core/decoder-spec.ts';
 import { InvalidInputError } from '../core/errors.ts';
 import type { ParameterInfo } from '../core/ports/policy.ts';
 import type { JsonObject } from './fields.ts';
+import { foreignFile } from './foreign-file.ts';
 import { writeNewFolder } from './new-folder.ts';
 import { checkUnused } from './unused-tensors.ts';
 import { type FloatTensor, type TensorFolder, openSafetensors, writeModelFiles } from './safetensors.ts';
@@ -173,6 +174,8 @@ export async function readConfigJson(folder: string): Promise<JsonObject> {
     return JSON.parse(await readFile(path, 'utf8')) as JsonObject;
   } catch (cause) {
     const absent = (cause as NodeJS.ErrnoException).code === 'ENOENT';
+    const foreign = absent ? undefined : await foreignFile(path, "a model's config.json");
+    if (foreign !== undefined) throw foreign;
     throw new InvalidInputError(
       `${path}: ${absent ? 'there is no config.json: not a Hugging Face model folder' : 'not valid JSON'}`,
       { where: path, cause },

@@ -5,6 +5,7 @@ import { type FileHandle, open, readFile, readdir } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { InvalidInputError } from '../../core/errors.ts';
 import { Fields, isObject, show } from '../fields.ts';
+import { foreignFile, saveAsSafetensors } from '../foreign-file.ts';
 import { widenBf16, widenF16 } from './convert.ts';
 import { dtypeBytes, headerLength, parseHeader, type TensorEntry } from './header.ts';
 
@@ -89,7 +90,7 @@ export async function openSafetensors(folder: string): Promise<TensorFolder> {
       const path = join(folder, name);
       const file = await openShard(path);
       files.set(path, file);
-      for (const tensor of await readHeader(file, path)) {
+      for (const tensor of await readHeader(file, path).catch(asForeign(path))) {
         const other = tensors.get(tensor.name);
         if (other !== undefined)
           throw new InvalidInputError(`${path}: tensor ${tensor.name} is also in ${basename(other.file)}`, {
@@ -111,6 +112,13 @@ export async function openSafetensors(folder: string): Promise<TensorFolder> {
   }
   return new TensorFolder(folder, tensors, files);
 }
+
+/** A file that is no safetensors file at all is named as what it is. */
+const asForeign =
+  (path: string) =>
+  async (error: unknown): Promise<never> => {
+    throw (await foreignFile(path, 'safetensors')) ?? error;
+  };
 
 async function readHeader(file: FileHandle, path: string): Promise<FolderTensor[]> {
   const { size } = await file.stat();
@@ -164,7 +172,7 @@ async function findShards(folder: string): Promise<Shards> {
     `${folder}: expected model.safetensors or ${index}, found ${others.length > 0 ? others.join(', ') : 'no weights'}`,
     {
       where: folder,
-      hint: 'Save the model with safe_serialization=True.',
+      hint: saveAsSafetensors(folder),
     },
   );
 }
