@@ -9,6 +9,7 @@ import { groupsThroughput } from './measurements/groups.ts';
 import { journalCost } from './measurements/journal.ts';
 import { lesson } from './measurements/lesson.ts';
 import { trainMemory } from './measurements/memory.ts';
+import { planRows } from './measurements/plan-rows.ts';
 import { peakOfSize, peakRate, peakRead } from './measurements/peak.ts';
 import { prefillThroughput } from './measurements/prefill.ts';
 import { requestsOfLooks } from './measurements/requests.ts';
@@ -45,5 +46,6 @@ export const MEASUREMENTS: readonly Measurement[] = [
   folderStore,
   requestsOfLooks,
   millionRows,
+  planRows,
   ...(bucket === undefined ? [] : [bucketStore(bucket)]),
 ];

@@ -149,6 +149,12 @@ describe('the bench', () => {
     });
   });
 
+  it('times the plan and the start of runs with Parquet and JSONL', { tags: ['long'] }, async () => {
+    const { rows } = await bench('--json', '--only', 'dataset.plan');
+    expect(rows.map(({ name }) => name)).toEqual(namesOf(['dataset.plan']));
+    for (const { name, value } of rows) expect(value, name).toBeGreaterThan(0);
+  });
+
   it('measures the faults of the recovery suite in separate runs', { tags: ['long'] }, async () => {
     expect(faultNames).toEqual(Object.keys(faults));
     const { rows } = await bench('--json', '--only', 'fault.trainer');
