@@ -93,3 +93,20 @@ describe('parseJson', () => {
     expect(() => parseJson(`${'['.repeat(100_000)}1.0`)).toThrow(SyntaxError);
   });
 });
+
+describe('digits in strings', () => {
+  const likeNumbers = fc.constantFrom('1.0', '1e5', '-0', '12345678901234567890', 'NaN', '"', '\\', '\\"1":', 'é', ' ');
+  const text = fc.array(likeNumbers, { maxLength: 6 }).map((parts) => parts.join(''));
+
+  it('do not make a text lossy, and numbers beside them do (property)', () => {
+    fc.assert(
+      fc.property(fc.array(fc.record({ key: text, value: text })), (rows) => {
+        const plain = JSON.stringify(rows);
+        expect(isLossy(plain)).toBe(false);
+        expect(parseJson(plain)).toEqual(rows);
+        expect(isLossy(plain.replace(/\]$/, `${rows.length > 0 ? ',' : ''}1.0]`))).toBe(true);
+        expect(isLossy(`{"12":${plain}}`)).toBe(true);
+      }),
+    );
+  });
+});

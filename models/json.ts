@@ -15,10 +15,13 @@ export class Float {
 }
 
 /**
- * Signs of a number or a key that JSON.parse would change. A string with such signs costs only time. No part of the
- * pattern may retry a run of digits from each position, because hostile files contain long runs.
+ * Signs of a number that JSON.parse would change. No part of the pattern may retry a run of digits from each position,
+ * because hostile files contain long runs.
  */
-const lossy = /\d\.(?!\d)|\.\d*0(?!\d)|\d[eE]|\d{16}|-0|"\d+"\s*:|NaN|Infinity/;
+const lossyNumber = /\d\.(?!\d)|\.\d*0(?!\d)|\d[eE]|\d{16}|-0|NaN|Infinity/;
+
+/** A key that JSON.parse would move. In a string its quotes would have backslashes before them. */
+const lossyKey = /"\d+"\s*:/;
 
 /**
  * Longest integer, in digits. The same limit as Python's json, because the time grows with the square of the length.
@@ -33,9 +36,19 @@ export function parseJson(text: string): unknown {
   return isLossy(text) ? new Reader(text).read() : (JSON.parse(text) as unknown);
 }
 
-/** Could JSON.parse change something in this text? */
+/** Could JSON.parse change something in this text? Digits in strings, of UUIDs for instance, do not count. */
 export function isLossy(text: string): boolean {
-  return lossy.test(text);
+  return lossyKey.test(text) || (lossyNumber.test(text) && lossyNumber.test(outsideStrings(text)));
+}
+
+/** What stands between the strings of a JSON text; each string is a quote. */
+function outsideStrings(text: string): string {
+  let [outside, end] = ['', 0];
+  for (let quote = text.indexOf('"'); quote >= 0; quote = text.indexOf('"', end)) {
+    outside += text.slice(end, quote + 1);
+    end = endOfString(text, quote) ?? text.length;
+  }
+  return outside + text.slice(end);
 }
 
 const number = /-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?/y;
@@ -45,6 +58,21 @@ const word = /true|false|null/y;
 
 /** Deepest nesting read. */
 const maxDepth = 1000;
+
+/**
+ * The end of the string that starts here; undefined where none starts, or it has no end. It is searched without a regular
+ * expression for the whole string, which would run out of stack on megabytes.
+ */
+function endOfString(text: string, start: number): number | undefined {
+  if (text[start] !== '"') return undefined;
+  for (let at = start + 1; ; at += 2) {
+    quoteOrBackslash.lastIndex = at;
+    const found = quoteOrBackslash.exec(text);
+    if (found === null) return undefined;
+    at = found.index;
+    if (found[0] === '"') return at + 1;
+  }
+}
 
 class Reader {
   readonly #text: string;
@@ -86,26 +114,11 @@ class Reader {
   }
 
   #string(): string {
-    const end = this.#endOfString();
+    const end = endOfString(this.#text, this.#at);
     if (end === undefined) throw this.#fail();
     const text = JSON.parse(this.#text.slice(this.#at, end)) as string;
     this.#at = end;
     return text;
-  }
-
-  /**
-   * The end of the string that starts here. It is searched without a regular expression, which would run out of stack
-   * on megabytes.
-   */
-  #endOfString(): number | undefined {
-    if (this.#text[this.#at] !== '"') return undefined;
-    for (let at = this.#at + 1; ; at += 2) {
-      quoteOrBackslash.lastIndex = at;
-      const found = quoteOrBackslash.exec(this.#text);
-      if (found === null) return undefined;
-      at = found.index;
-      if (found[0] === '"') return at + 1;
-    }
   }
 
   #list(depth: number): unknown[] {

@@ -33,7 +33,7 @@ const curriculumSection = section(
 /** `data`: rows, their columns, lengths and batch sizes. Batch sizes count prompts, as in verl. */
 export const dataSection = section('The rows to train and validate on. Batch sizes count prompts.', {
   train_files: requiredKey(files, {
-    doc: 'JSONL or Parquet file, or a list of them.',
+    doc: 'File of rows (JSONL, a JSON array, either in gzip, or Parquet), or a list of them.',
     change: 'fixed',
     pointsTo: 'file',
   }),
