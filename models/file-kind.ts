@@ -1,6 +1,6 @@
 /**
- * What a file is, by its first bytes: names lie. A checkout without Git LFS leaves pointers named `.parquet`, and a login
- * page that curl saved is named as what was asked for.
+ * What a file is, by its first bytes: names lie. A checkout without Git LFS leaves pointers named `.parquet`, and a
+ * login page that curl saved is named as what was asked for.
  */
 import { isUtf8 } from 'node:buffer';
 

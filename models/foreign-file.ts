@@ -12,8 +12,8 @@ export const saveAsSafetensors = (folder: string): string =>
   `python3 -c "import sys; from transformers import AutoModelForCausalLM as M; M.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])" ${quoted(folder)}`;
 
 /**
- * The error that names what a file is in place of `expected`; undefined when its first bytes say nothing, or it cannot be
- * opened. For a file that has turned out to be damaged.
+ * The error that names what a file is in place of `expected`; undefined when its first bytes say nothing, or it cannot
+ * be opened. For a file that has turned out to be damaged.
  */
 export async function foreignFile(path: string, expected: string): Promise<InvalidInputError | undefined> {
   const kind = fileKind(await headOf(path));

@@ -91,7 +91,9 @@ interface Copy {
   readonly folder?: string;
 }
 
-/** A branch is resolved by the hub, or by the caches when the hub gives no answer. A commit that is there needs no hub. */
+/**
+ * A branch is resolved by the hub, or by the caches when the hub gives no answer. A commit that is there needs no hub.
+ */
 async function copyOf(client: HubClient, model: HubModel, home: string, shared: SharedCache): Promise<Copy> {
   const known = isCommit(model.revision) ? await copyAt(model.name, model.revision, home, shared) : undefined;
   if (known?.folder !== undefined) return known;

@@ -60,8 +60,8 @@ const word = /true|false|null/y;
 const maxDepth = 1000;
 
 /**
- * The end of the string that starts here; undefined where none starts, or it has no end. It is searched without a regular
- * expression for the whole string, which would run out of stack on megabytes.
+ * The end of the string that starts here; undefined where none starts, or it has no end. It is searched without a
+ * regular expression for the whole string, which would run out of stack on megabytes.
  */
 function endOfString(text: string, start: number): number | undefined {
   if (text[start] !== '"') return undefined;

@@ -1,4 +1,6 @@
-/** Writes many chat rows as pyarrow writes them: Parquet with a million rows in a row group; and the same rows as JSONL. */
+/**
+ * Writes many chat rows as pyarrow writes them: Parquet with a million rows in a row group; and the same rows as JSONL.
+ */
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import type { SchemaElement } from 'hyparquet';

@@ -1,6 +1,6 @@
 /**
- * 1.8 million chat rows, as DAPO-Math-17k is published: how long `petrel plan` takes, with its most memory, and how soon a
- * run has its first job; from Parquet with row groups of a million rows, and from the same rows as JSONL.
+ * 1.8 million chat rows, as DAPO-Math-17k is published: how long `petrel plan` takes, with its most memory, and how
+ * soon a run has its first job; from Parquet with row groups of a million rows, and from the same rows as JSONL.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

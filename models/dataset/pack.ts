@@ -41,8 +41,8 @@ const decodedRows = 64;
 const batchesAtOnce = 4;
 
 /**
- * `put` takes the blocks; without it the rows are only checked. Throws InvalidInputError with file and row: a template that
- * refuses, a prompt over the limit, nothing left.
+ * `put` takes the blocks; without it the rows are only checked. Throws InvalidInputError with file and row: a template
+ * that refuses, a prompt over the limit, nothing left.
  */
 export async function packRows(
   rows: AsyncIterable<Row>,

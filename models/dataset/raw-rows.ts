@@ -12,8 +12,8 @@ import type { RawRow } from './raw.ts';
 type TextFormat = Exclude<RowsFormat, 'parquet' | 'gzip'>;
 
 /**
- * Rows of Parquet, JSONL, a JSON array, or JSON objects over many lines; of the latter three also compressed by gzip. Throws
- * InvalidInputError that names the file and what it is, or with the row that cannot be read.
+ * Rows of Parquet, JSONL, a JSON array, or JSON objects over many lines; of the latter three also compressed by gzip.
+ * Throws InvalidInputError that names the file and what it is, or with the row that cannot be read.
  */
 export async function rawRows(file: string): Promise<AsyncGenerator<RawRow>> {
   const format = formatOf(file, fileKind(await headOf(file)));

@@ -43,8 +43,8 @@ export interface RowColumns {
 export const verlColumns = { promptKey: 'prompt', responseKey: 'response', rewardFnKey: 'data_source' } as const;
 
 /**
- * Streams the rows of files, one file after the other. Throws InvalidInputError with file, row number, reason and what was
- * expected at the first row that is not right.
+ * Streams the rows of files, one file after the other. Throws InvalidInputError with file, row number, reason and what
+ * was expected at the first row that is not right.
  *
  * `weights`: how often the rows of each file are taken; absent: once. With the weight w a file of n rows gives ⌊n·w⌋,
  * spread evenly: its row i, from 0, is taken ⌊(i + 1)·w⌋ − ⌊i·w⌋ times.

@@ -8,8 +8,8 @@ const isWellFormed = (text: string): boolean => (text as unknown as { isWellForm
 const half = /\p{Surrogate}/u;
 
 /**
- * Throws InvalidInputError for a row with half a surrogate pair in a text that is tokenised. JSON can write one (`\ud800`), no
- * encoding has one: the tokenizer would get another text than the row has.
+ * Throws InvalidInputError for a row with half a surrogate pair in a text that is tokenised. JSON can write one
+ * (`\ud800`), no encoding has one: the tokenizer would get another text than the row has.
  */
 export function assertWellFormed(row: Row): void {
   for (const key of ['prompt', 'tools', 'response', 'rejected'] as const) {

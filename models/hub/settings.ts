@@ -18,8 +18,8 @@ export interface HubSettings {
 }
 
 /**
- * Reads HF_ENDPOINT; the token from HF_TOKEN, HUGGING_FACE_HUB_TOKEN or the file that `hf auth login` writes; the cache from
- * HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE or HF_HOME; HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE.
+ * Reads HF_ENDPOINT; the token from HF_TOKEN, HUGGING_FACE_HUB_TOKEN or the file that `hf auth login` writes; the cache
+ * from HF_HUB_CACHE, HUGGINGFACE_HUB_CACHE or HF_HOME; HF_HUB_OFFLINE and TRANSFORMERS_OFFLINE.
  */
 export function hubSettings(env: Env): HubSettings {
   return {

@@ -1,7 +1,6 @@
 /**
- * Models in the cache of Hugging Face's Python client:
- * `models--<org>--<name>/refs/<revision>` holds a commit, `snapshots/<commit>/` the files, as links to `blobs/`. They are used
- * where they lie; nothing is written there.
+ * Models in the cache of Hugging Face's Python client: `models--<org>--<name>/refs/<revision>` holds a commit,
+ * `snapshots/<commit>/` the files, as links to `blobs/`. They are used where they lie; nothing is written there.
  */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,7 +1,7 @@
 /**
- * Rows from the levels of their columns, as Dremel's paper and the Parquet format describe them: a definition level says
- * how much of a value's path is there, a repetition level which list of the path goes on. Structs and lists of any depth
- * are put together here, row by row; a field with anything else in it by the library, for some rows at once.
+ * Rows from the levels of their columns, as Dremel's paper and the Parquet format describe them: a definition level
+ * says how much of a value's path is there, a repetition level which list of the path goes on. Structs and lists of any
+ * depth are put together here, row by row; a field with anything else in it by the library, for some rows at once.
  */
 import type { DecodedArray, SchemaTree } from 'hyparquet';
 import { assembleLists, assembleNested } from 'hyparquet/src/assemble.js';

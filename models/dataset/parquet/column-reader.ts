@@ -1,6 +1,6 @@
 /**
- * A column of a row group as levels and values, a number of rows at a time. Pages of a column end where their writer liked,
- * in the middle of a row too, and each column has its own.
+ * A column of a row group as levels and values, a number of rows at a time. Pages of a column end where their writer
+ * liked, in the middle of a row too, and each column has its own.
  */
 import type { FileHandle } from 'node:fs/promises';
 import type { ColumnMetaData, DecodedArray, SchemaTree } from 'hyparquet';

@@ -11,8 +11,8 @@ import { readParquet } from './read.ts';
 
 const fixtures = join(import.meta.dirname, '../fixtures');
 /**
- * 200 rows as pyarrow writes them, in one row group with pages of 16 values: every type that JSON can have a value of, nulls,
- * lists and structs in each other, maps.
+ * 200 rows as pyarrow writes them, in one row group with pages of 16 values: every type that JSON can have a value of,
+ * nulls, lists and structs in each other, maps.
  */
 const nested = ['nested-pages-v1', 'nested-pages-v2'];
 

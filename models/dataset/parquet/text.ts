@@ -8,8 +8,8 @@ const replacement = '\ufffd';
 const byteOrderMark = 0xfeff;
 
 /**
- * Decodes as TextDecoder does, a leading byte order mark left out. `strict`: of a column that its schema calls text; other
- * bytes may be anything. Buffer's decoder takes half the time for short texts.
+ * Decodes as TextDecoder does, a leading byte order mark left out. `strict`: of a column that its schema calls text;
+ * other bytes may be anything. Buffer's decoder takes half the time for short texts.
  */
 export function textParser(strict: boolean): (bytes: Uint8Array | undefined) => unknown {
   return (bytes) => {
