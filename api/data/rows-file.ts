@@ -1,7 +1,7 @@
-/** Rows as JSONL files. */
-import { readFileSync } from 'node:fs';
-import { InvalidInputError } from '../../core/errors.ts';
+/** Rows that commands write, and the prompts of rows that they read. */
 import { isTree } from '../../core/recipe/merge.ts';
+import { rawRows, rowError } from '../../models/dataset.ts';
+import type { RawRow } from '../../models/dataset.ts';
 import { writeNewFile } from '../new-file.ts';
 
 /** Does what `writeNewFile` does; a row is one line of JSON. */
@@ -9,28 +9,16 @@ export function writeRows(file: string, rows: readonly unknown[]): number {
   return writeNewFile(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
 }
 
-/** The texts of all prompts of a JSONL file; of chat messages, the contents. */
-export function readPrompts(file: string): string[] {
-  return readFileSync(file, 'utf8')
-    .split('\n')
-    .flatMap((line, index) => (line.trim() === '' ? [] : [promptOf(line, `${file}:${index + 1}`)]));
+/** The texts of all prompts of a file of rows; of chat messages, the contents. Throws InvalidInputError with the row. */
+export async function readPrompts(file: string): Promise<string[]> {
+  const prompts: string[] = [];
+  for await (const raw of await rawRows(file)) prompts.push(promptOf(raw));
+  return prompts;
 }
 
-function promptOf(line: string, where: string): string {
-  const prompt = parseRow(line, where)['prompt'];
+function promptOf(raw: RawRow): string {
+  const prompt = isTree(raw.plain) ? raw.plain['prompt'] : undefined;
   if (typeof prompt === 'string') return prompt;
-  if (!Array.isArray(prompt)) throw new InvalidInputError('the row has no prompt', { where });
+  if (!Array.isArray(prompt)) throw rowError(raw, 'the row has no prompt');
   return prompt.map((message: unknown) => (isTree(message) ? String(message['content']) : '')).join('\n');
-}
-
-/** One line of a JSONL file. Throws InvalidInputError that names the place. */
-export function parseRow(line: string, where: string): Readonly<Record<string, unknown>> {
-  let row: unknown;
-  try {
-    row = JSON.parse(line);
-  } catch (cause) {
-    throw new InvalidInputError('the row is not JSON', { where, cause });
-  }
-  if (isTree(row)) return row;
-  throw new InvalidInputError('a row is a JSON object', { where });
 }

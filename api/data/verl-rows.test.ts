@@ -112,7 +112,9 @@ describe('rows of MATH', () => {
 
 it('files without rows, of another kind and missing ones are refused', async () => {
   await expect(verlRows('math', [await fresh()], 'train')).rejects.toThrow(/there are no rows/);
-  await expect(verlRows('math', [await file('rows.csv', 'a,b')], 'train')).rejects.toThrow(/expected a .jsonl/);
+  await expect(verlRows('math', [await file('rows.csv', 'a,b')], 'train')).rejects.toThrow(
+    /expected rows of JSON or Parquet; this is a table/,
+  );
   await expect(verlRows('gsm8k', ['/nowhere/rows.jsonl'], 'train')).rejects.toThrow(/there is no such file/);
   const parquet = join(packageRoot(), 'models/dataset/fixtures/verl-snappy.parquet');
   await expect(verlRows('gsm8k', [parquet], 'train')).rejects.toThrow(/verl-snappy\.parquet, row 1: question/);

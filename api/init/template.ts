@@ -24,7 +24,7 @@ export function recipeText(choices: RecipeChoices): string {
     '  # A folder in the Hugging Face layout, or a name on the hub: org/name.',
     `  path: ${quoted(choices.model)}`,
     'data:',
-    '  # JSONL or Parquet, a file or a list: docs/do/recipes.md, "Rows".',
+    '  # JSONL, JSON or Parquet, a file or a list: docs/do/recipes.md, "Rows".',
     `  train_files: ${quoted(choices.train)}`,
     ...(choices.isGsm8k
       ? ['  # Rows with question and answer ("... #### 42"); the number is the ground truth.', '  format: gsm8k']

@@ -2,6 +2,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { InvalidInputError } from '../../core/errors.ts';
+import { quoted } from '../file-kind.ts';
 
 /**
  * Throws InvalidInputError for what is no file that can be read. Opening a named pipe would wait for somebody who
@@ -32,7 +33,9 @@ function notAFile(path: string, found: string): InvalidInputError {
   const hint =
     found === 'a folder'
       ? 'name its files in a list: data.train_files: [a.jsonl, b.jsonl]'
-      : `write its rows into a file first: cat ${path} > rows.jsonl`;
+      : found === 'a named pipe'
+        ? `write its rows into a file first: cat ${quoted(path)} > rows.jsonl`
+        : 'write its rows into a file first';
   return new InvalidInputError(`${path}: expected a file, found ${found}; rows are read more than once`, {
     where: path,
     hint,
@@ -47,7 +50,10 @@ function cannotOpen(path: string, cause: NodeJS.ErrnoException): InvalidInputErr
       return new InvalidInputError(`${path}: there is no such file`, about);
     case 'EACCES':
     case 'EPERM':
-      return new InvalidInputError(`${path}: this user may not read the file`, { ...about, hint: `chmod u+r ${path}` });
+      return new InvalidInputError(`${path}: this user may not read the file`, {
+        ...about,
+        hint: `chmod u+r ${quoted(path)}`,
+      });
     case 'ENXIO':
       return notAFile(path, 'a socket');
     default:

@@ -9,6 +9,7 @@ import { counted, showBytes } from '../../../core/quantities.ts';
 /** `petrel data arithmetic`. */
 export async function run(input: CommandInput, { printer, cwd }: CommandContext): Promise<undefined> {
   const out = textOption(input, 'out') ?? 'rows.jsonl';
+  const excluded = listOption(input, 'exclude');
   const rows = arithmeticRows({
     rows: integerOption(input, 'rows', 1, 10_000_000) ?? 1,
     seed: integerOption(input, 'seed', 0) ?? 1,
@@ -18,7 +19,7 @@ export async function run(input: CommandInput, { printer, cwd }: CommandContext)
     sft: flag(input, 'sft'),
     careless: integerOption(input, 'careless', 0, 100) ?? 0,
     dataSource: textOption(input, 'dataSource') ?? 'arithmetic',
-    exclude: new Set(listOption(input, 'exclude').flatMap((file) => readPrompts(resolve(cwd, file)))),
+    exclude: new Set((await Promise.all(excluded.map((file) => readPrompts(resolve(cwd, file))))).flat()),
   });
   const bytes = writeRows(resolve(cwd, out), rows);
   printer.data(
