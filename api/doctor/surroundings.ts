@@ -1,4 +1,7 @@
-/** What `petrel doctor` says of the machine and the shell around petrel: the settings that people have, and what petrel does about each. */
+/**
+ * What `petrel doctor` says of the machine and the shell around petrel: the settings that people have, and what petrel
+ * does about each.
+ */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
@@ -16,7 +19,7 @@ import { green } from './result.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** In the order in which they are shown. */
+/** The checks, in the order in which they are shown. */
 export function surroundings(home: string, env: Environment = process.env): readonly DoctorCheck[] {
   return [
     { name: 'limits', check: limits },

@@ -8,7 +8,10 @@ const tools = /^(NODE_(?!(EXTRA_CA_CERTS|TLS_REJECT_UNAUTHORIZED|OPTIONS)$)|npm_
 /** Options of NODE_OPTIONS that stay: which certificates are trusted, how names are looked up. */
 const keptNodeOption = /^--(use-(openssl|system|bundled)-ca|tls-|dns-result-order|openssl-|force-fips|enable-fips)/;
 
-/** Variables that a spread over `process.env` removes: those of Node, npm and Python. NODE_ENV=production is one of them. */
+/**
+ * Variables that a spread over `process.env` removes: those of Node, npm and Python. NODE_ENV=production is one of
+ * them.
+ */
 export function withoutToolSettings(env = process.env) {
   const removed = Object.keys(env).filter((name) => tools.test(name) || name.startsWith('PYTHON'));
   const options = (env.NODE_OPTIONS ?? '').split(/\s+/).filter((option) => keptNodeOption.test(option));

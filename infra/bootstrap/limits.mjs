@@ -1,13 +1,14 @@
 /**
- * The limits of a shell (`ulimit`) that are too small for set-up and for a stack, each with what to type. They are named before
- * anything fails: what fails later is a library's sentence about WebAssembly, a thread or a socket.
+ * The limits of a shell (`ulimit`) that are too small for set-up and for a stack, each with what to type. They are
+ * named before anything fails: what fails later is a library's sentence about WebAssembly, a thread or a socket.
  */
 
 import { readdirSync, readFileSync } from 'node:fs';
 
 /**
- * Least values. Node reserves address space in pieces of 10 GiB for each memory of WebAssembly that it guards by pages, and the
- * engine and Temporal's server reserve more; no process uses it. A stack of one worker has some 150 threads.
+ * Least values. Node reserves address space in pieces of 10 GiB for each memory of WebAssembly that it guards by
+ * pages, and the engine and Temporal's server reserve more; no process uses it. A stack of one worker has some 150
+ * threads.
  */
 const addressBytes = 64 * 2 ** 30;
 const openFiles = 256;

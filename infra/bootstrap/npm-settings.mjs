@@ -1,7 +1,7 @@
 /**
- * npm with those settings of its user that say where packages are fetched from and how to get there, and with none that say
- * what is installed or where: omit=dev, dry-run, global, prefix, workspaces, package-lock=false, bin-links=false, before and
- * their like serve other work, and would leave half of the packages out.
+ * npm with those settings of its user that say where packages are fetched from and how to get there, and with none
+ * that say what is installed or where: omit=dev, dry-run, global, prefix, workspaces, package-lock=false,
+ * bin-links=false, before and their like serve other work, and would leave half of the packages out.
  */
 
 import { spawnSync } from 'node:child_process';
@@ -9,11 +9,17 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
-/** Names of npm's settings, with `-` between words. Scopes and hosts have registries, tokens and certificates of their own. */
+/**
+ * Names of npm's settings, with `-` between words. Scopes and hosts have registries, tokens and certificates of their
+ * own.
+ */
 const where =
   /^(\/\/.*|@[^:]+:registry|registry|(https?-)?proxy|no-?proxy|ca|ca\[\]|cafile|cert|key|strict-ssl|cache|offline|prefer-offline|replace-registry-host|local-address|maxsockets|fetch-.*)$/;
 
-/** Calls `work` with variables for npm, which replace those that runProgram removes. Its file of settings may hold tokens, and is there only meanwhile. */
+/**
+ * Calls `work` with variables for npm, which replace those that runProgram removes. Its file of settings may hold
+ * tokens, and is there only meanwhile.
+ */
 export async function withNpmSettings(home, work) {
   const file = join(home, `.npmrc-${process.pid}`);
   writeFileSync(file, [globalFile(), userFile()].map(keptLines).join('\n'), { mode: 0o600 });

@@ -9,8 +9,8 @@ import { isExecutable } from './toolchain.mjs';
 let known;
 
 /**
- * The first python3 on PATH that has pip, else the system's: an environment made by uv, or by `python3 -m venv --without-pip`,
- * has none. Undefined where no Python has it. `-E`: without Python's variables, such as PYTHONHOME.
+ * The first python3 on PATH that has pip, else the system's: an environment made by uv, or by `python3 -m venv
+ * --without-pip`, has none. Undefined where no Python has it. `-E`: without Python's variables, such as PYTHONHOME.
  */
 export function pythonWithPip() {
   const folders = [...(process.env.PATH ?? '').split(delimiter).filter(Boolean), '/usr/local/bin', '/usr/bin'];

@@ -323,7 +323,10 @@ interface Places {
   readonly away: string | undefined;
 }
 
-/** Where the servers listen now. Without the address for machines that join, NATS listens on loopback, as when there is none. */
+/**
+ * The addresses at which the servers listen now. Without the address for machines that join, NATS listens on loopback,
+ * as when there is none.
+ */
 async function placesOf(home: string, config: StackConfig): Promise<Places> {
   const endpoints = await endpointsOf(home, config);
   const away = config.listen && (await whyNotHere(config.listen.host));

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { packageRoot } from '../../infra/home.ts';
 
-/** As Debian and Ubuntu name them. */
+/** The names that Debian and Ubuntu give to compilers. */
 const names = [
   ...[11, 12, 13, 14].map((version) => `g++-${version}`),
   ...[14, 15, 16, 17, 18, 19].map((version) => `clang++-${version}`),

@@ -1,4 +1,6 @@
-/** A machine as somebody else has it: variables, files in the user's home and limits of the shell; and commands on it. */
+/**
+ * A machine as somebody else has it: variables, files in the user's home and limits of the shell; and commands on it.
+ */
 import { execFile } from 'node:child_process';
 import {
   copyFileSync,

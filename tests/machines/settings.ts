@@ -75,7 +75,7 @@ export const npm: Peculiar = {
   files: { '.npmrc': 'omit=dev\nignore-scripts=false\nlegacy-bundling=true\nbefore=2015-01-01\nbin-links=false' },
 };
 
-/** Of Node itself, of compilers and of the languages of the servers. */
+/** These belong to Node itself, to compilers and to the languages of the servers. */
 export const programs: Peculiar = {
   env: {
     NODE_OPTIONS: '--max-old-space-size=400 --no-deprecation',
