@@ -1,7 +1,7 @@
 /** The machines of `npm run test:machines`: each has one set-up or one run under what is peculiar about it. */
 import { deepEqual, equal, match, ok } from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, cpSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { packageRoot } from '../../infra/home.ts';
@@ -10,6 +10,7 @@ import { startRecordingProxy } from '../recording-proxy.ts';
 import { compilerRows } from './compilers.ts';
 import { Machine } from './machine.ts';
 import type { Ended, Peculiar } from './machine.ts';
+import { writeSmallProject } from './small-project.ts';
 import { nats, npm, programs, proxied, python, temporal, together } from './settings.ts';
 
 export interface Row {
@@ -110,14 +111,11 @@ async function fetchesServers(): Promise<void> {
   }
 }
 
-/** npm works in a copy of what it reads; the other steps of set-up would only repeat what this checkout has. */
+/** The step of npm alone: the others would only repeat what this checkout has. */
 async function installsPackages(): Promise<void> {
   await on(together(npm, { env: { npm_config_cache: join(homedir(), '.npm') } }), async (machine) => {
     const copy = join(machine.folder, 'checkout');
-    mkdirSync(join(copy, 'infra'), { recursive: true });
-    for (const name of ['package.json', 'package-lock.json', '.npmrc', 'tsconfig.json'])
-      copyFileSync(join(root, name), join(copy, name));
-    cpSync(join(root, 'infra/bootstrap'), join(copy, 'infra/bootstrap'), { recursive: true });
+    writeSmallProject(root, copy);
     const step = `import { npmStep } from ${JSON.stringify(join(copy, 'infra/bootstrap/npm.mjs'))};
 console.log(await npmStep({ root: ${JSON.stringify(copy)}, home: ${JSON.stringify(machine.petrelHome)} }).run());`;
     succeeded(await machine.run(process.execPath, '--input-type=module', '-e', step));
