@@ -121,9 +121,12 @@ async function offlineCopy(model: HubModel, home: string, shared: SharedCache): 
     snapshot === undefined
       ? 'no cache of this machine has it'
       : `${snapshot.folder} lacks ${snapshot.lacks.join(', ')}`;
-  throw new InvalidInputError(`${name} at ${revision} cannot be fetched, because HF_HUB_OFFLINE is set: ${why}`, {
-    hint: `where there is a network: HF_HUB_OFFLINE=0 hf download ${name}${revision === 'main' ? '' : ` --revision ${revision}`}`,
-  });
+  throw new InvalidInputError(
+    `${name} at ${revision} cannot be fetched, because HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE is set: ${why}`,
+    {
+      hint: `where there is a network: HF_HUB_OFFLINE=0 hf download ${name}${revision === 'main' ? '' : ` --revision ${revision}`}`,
+    },
+  );
 }
 
 /** What the caches know of the revision. `own`: petrel's own cache may answer too. */

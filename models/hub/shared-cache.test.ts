@@ -122,7 +122,8 @@ describe('HF_HUB_OFFLINE', () => {
     const absent = await refusal();
     expect(absent).toBeInstanceOf(InvalidInputError);
     expect(absent).toMatchObject({
-      message: 'org/tiny at v2 cannot be fetched, because HF_HUB_OFFLINE is set: no cache of this machine has it',
+      message:
+        'org/tiny at v2 cannot be fetched, because HF_HUB_OFFLINE or TRANSFORMERS_OFFLINE is set: no cache of this machine has it',
       hint: expect.stringContaining('HF_HUB_OFFLINE=0 hf download org/tiny --revision v2'),
     });
     const snapshot = await layOut(other, { 'config.json': '{}' }, 'v2');

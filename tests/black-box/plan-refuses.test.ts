@@ -62,6 +62,27 @@ const cases: readonly Case[] = [
     says: /row 1: question: expected text/,
   },
   {
+    what: 'a pointer of Git LFS',
+    files: { 'train.jsonl': `version https://git-lfs.github.com/spec/v1\noid sha256:${'0'.repeat(64)}\nsize 9\n` },
+    says: /train\.jsonl: expected rows of JSON or Parquet; this is a pointer of Git LFS/,
+  },
+  {
+    what: "GSM8K's own columns",
+    recipe: { data: { prompt_key: 'question' } },
+    files: { 'train.jsonl': rows({ question: '1+1?', answer: '#### 2' }) },
+    says: /row 1: expected reward_model\.ground_truth.*; this is a row of GSM8K/,
+  },
+  {
+    what: 'half a character in a prompt',
+    files: { 'train.jsonl': fifth({ ...good, prompt: '1\ud800+1=' }) },
+    says: /row 5: prompt: the text has half a character/,
+  },
+  {
+    what: 'a row that is nested too deep',
+    files: { 'train.jsonl': `${rows(good)}{"extra_info": ${'['.repeat(5_000)}${']'.repeat(5_000)}}\n` },
+    says: /row 2: .*nested at most 1000 deep/,
+  },
+  {
     what: 'a row that is not JSON',
     files: { 'train.jsonl': `${rows(good)}{"prompt": \n` },
     says: /row 2: expected a JSON object/,
@@ -164,6 +185,12 @@ const cases: readonly Case[] = [
     env: () => ({ HF_ENDPOINT: 'http://127.0.0.1:1' }),
     code: 'HubUnreachable',
     says: /127\.0\.0\.1:1 cannot be read/,
+  },
+  {
+    what: 'a model of the hub that is on no disk, offline',
+    recipe: { model: { path: 'nobody/nothing' } },
+    env: () => ({ HF_ENDPOINT: hubUrl(), HF_HUB_OFFLINE: '1', HF_HOME: join(user.folder, 'hf') }),
+    says: /nobody\/nothing at main cannot be fetched, because HF_HUB_OFFLINE/,
   },
   {
     what: 'a folder without a model',
