@@ -1,13 +1,14 @@
 /*
  * petrel-guard <name>=<number>... -- <program> <argument>...
  *
- * The first process of a sandbox that bubblewrap has built (rewards/sandbox): process 1 of its process namespace. It starts
- * the program with less rights than its own, and watches all processes of the namespace. When the program ends or a limit
- * is exceeded, it reports how, and ends. The kernel then ends every process of the namespace: nothing can leave one, and no
- * process in it can stop or end process 1.
+ * The first process of a sandbox that bubblewrap has built (rewards/sandbox): process 1 of its process namespace. It
+ * starts the program with less rights than its own, and watches all processes of the namespace. When the program ends
+ * or a limit is exceeded, it reports how, and ends. The kernel then ends every process of the namespace: nothing can
+ * leave one, and no process in it can stop or end process 1.
  *
  *   report=<fd>     where the report goes: one line of <name>=<value>; without it there is none
- *   uid=<number>    the user and the group of the program, from outside; needs CAP_SETUID, CAP_SETGID, CAP_SYS_PTRACE, CAP_KILL.
+ *   uid=<number>    the user and the group of the program, from outside; needs CAP_SETUID, CAP_SETGID, CAP_SYS_PTRACE,
+ *   CAP_KILL.
  *                   Without it bubblewrap has made a user namespace of its own.
  *   wall_ms, cpu_ms, memory_kib, tasks   limits of all processes together; tasks are processes and their threads
  *   file_kib, files                      limits of one process: size of a file, open files
@@ -17,7 +18,8 @@
  * Joins the cgroup of this cgroup.procs file, then becomes the program.
  *
  * petrel-guard namespace <uid> <program> <argument>...
- * Becomes the program in a new user namespace that knows root and this user; needs CAP_SETUID, CAP_SETGID and CAP_SETFCAP.
+ * Becomes the program in a new user namespace that knows root and this user; needs CAP_SETUID, CAP_SETGID and
+ * CAP_SETFCAP.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -78,8 +80,8 @@ static int has_too_many_locks(Watch* watch) {
 }
 
 /*
- * Memory with shared pages counted once, and all mappings. A program would make mappings faster than this process can count
- * them, so it is stopped for the time.
+ * Memory with shared pages counted once, and all mappings. A program would make mappings faster than this process can
+ * count them, so it is stopped for the time.
  */
 static long exact_kib(Watch* watch) {
   const long began = now_ms();

@@ -1,6 +1,7 @@
 /**
- * A few milliseconds of the engine's work as one digest: scoring with gradients, an optimiser step, prefill, decoding and
- * every filter of sampling, on two small decoders, and an optimiser step on subnormal numbers. Each kernel takes part.
+ * A few milliseconds of the engine's work as one digest: scoring with gradients, an optimiser step, prefill, decoding
+ * and every filter of sampling, on two small decoders, and an optimiser step on subnormal numbers. Each kernel takes
+ * part.
  */
 import { createHash } from 'node:crypto';
 import type { Hash } from 'node:crypto';

@@ -1,13 +1,13 @@
 /*
  * petrel-reaper <program> <argument>...: runs one scorer and ends everything that the scorer started.
  *
- * As a child subreaper it becomes the parent of each descendant whose own parent ends, also of one that left its session,
- * its process group or its environment behind. So no descendant can leave its tree, and when wait() finds no child, none
- * is left.
+ * As a child subreaper it becomes the parent of each descendant whose own parent ends, also of one that left its
+ * session, its process group or its environment behind. So no descendant can leave its tree, and when wait() finds no
+ * child, none is left.
  *
  * Descriptors 0, 1 and 2 are the scorer's. Descriptor 3 is a socket to the worker:
- *   'r' or 'p' asks for the resident or the proportional memory of all descendants; the answer is "<KiB> <processes>\n".
- *   When the worker closes it, or dies, everything is ended.
+ *   'r' or 'p' asks for the resident or the proportional memory of all descendants; the answer is "<KiB>
+ *   <processes>\n". When the worker closes it, or dies, everything is ended.
  * The reaper ends as the scorer did: with its exit code, or by its signal.
  */
 #define _GNU_SOURCE
@@ -71,8 +71,8 @@ static void add_children(Pids *list, pid_t pid) {
 }
 
 /*
- * All descendants, parents before children; each gets `signal` unless it is 0. A process gets it before its children are
- * listed: with SIGKILL pending it cannot fork any more.
+ * All descendants, parents before children; each gets `signal` unless it is 0. A process gets it before its children
+ * are listed: with SIGKILL pending it cannot fork any more.
  */
 static Pids descendants(int signal) {
   Pids list = {0};
@@ -146,8 +146,8 @@ static int take_ended(pid_t scorer, int *status) {
 }
 
 /*
- * Each round signals all descendants and waits for a child to end. Whoever slipped through, forked between the listing and
- * the signal, is below one that was signalled or has become our child: a later round finds it.
+ * Each round signals all descendants and waits for a child to end. Whoever slipped through, forked between the listing
+ * and the signal, is below one that was signalled or has become our child: a later round finds it.
  */
 static void end_all(void) {
   for (;;) {

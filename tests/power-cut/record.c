@@ -1,7 +1,7 @@
 /**
- * Records what a process and its threads ask of the disk below one folder. Preloaded (LD_PRELOAD), it stands between the
- * process and libc: mkdir, open with O_CREAT, write, fsync, link, rename, unlink and rmdir each leave a line when they
- * begin and another when they have ended. Node calls them through libuv, which calls libc.
+ * Records what a process and its threads ask of the disk below one folder. Preloaded (LD_PRELOAD), it stands between
+ * the process and libc: mkdir, open with O_CREAT, write, fsync, link, rename, unlink and rmdir each leave a line when
+ * they begin and another when they have ended. Node calls them through libuv, which calls libc.
  *
  *   RECORD_BELOW  the folder that is watched: a path as the process spells it
  *   RECORD_CALLS  the file that lines are appended to, by all processes
