@@ -1,7 +1,9 @@
 /**
- * Rows of a begun run as tokens. `petrel plan` and the start of a run refuse rows that the model cannot take, but a large
- * dataset is not tokenised whole there. What a person can mend pauses the run; nothing that it has learned is lost.
+ * Rows of a begun run as tokens. `petrel plan` and the start of a run refuse rows that the model cannot take, but a
+ * large dataset is not tokenised whole there. What a person can mend pauses the run; nothing that it has learned is
+ * lost.
  */
+import { at } from '../../core/at.ts';
 import { InvalidInputError, PauseError } from '../../core/errors.ts';
 import { readDecoderSpec } from '../../models/config.ts';
 import { unknownToken } from '../../models/dataset.ts';
@@ -20,7 +22,7 @@ export async function rowSequences(
     const sequences = await dataset.sequences(rows, tokenizer);
     const { vocab } = readDecoderSpec(await readConfigJson(folder), folder, ['tokens', 'scores', 'values']);
     if (tokenizer.vocabSize > vocab)
-      for (const [i, sequence] of sequences.entries()) await refuseBeyond(sequence, rows[i] ?? 0, vocab, tokenizer);
+      for (const [i, sequence] of sequences.entries()) await refuseBeyond(sequence, at(rows, i), vocab, tokenizer);
     return sequences;
   } catch (error) {
     if (!(error instanceof InvalidInputError)) throw error;
