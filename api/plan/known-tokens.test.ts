@@ -2,13 +2,8 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
-import { PauseError } from '../../core/errors.ts';
 import { parseRecipe } from '../../core/recipe/index.ts';
 import { packageRoot } from '../../infra/home.ts';
-import { packRows, readRows } from '../../models/dataset.ts';
-import { BlockCache, openDataset } from '../../models/dataset-rows.ts';
-import { openTokenizer } from '../../models/tokenizer.ts';
-import { rowSequences } from '../../workers/engine/row-sequences.ts';
 import { runChecks } from './checks.ts';
 import { tokenizerCheck } from './model-check.ts';
 import { RecipeInputs } from './recipe-inputs.ts';
@@ -112,40 +107,5 @@ describe('a token that the model has no embedding for', () => {
         detail: expect.stringContaining('no response could end'),
       }),
     );
-  });
-
-  it('pauses a run that has begun, with the row', async () => {
-    const model = modelWith('begun', ['<extra>']);
-    const tokenizer = await openTokenizer(model);
-    const blocks: Uint8Array[] = [];
-    const columns = {
-      kind: 'rl',
-      promptKey: 'prompt',
-      responseKey: 'response',
-      chosenKey: 'chosen',
-      rejectedKey: 'rejected',
-      unscored: true,
-      rewardFnKey: 'data_source',
-    } as const;
-    const options = {
-      kind: 'rl',
-      maxLength: 100,
-      truncation: 'error',
-      filterOverlong: false,
-      maxSamples: -1,
-      chatTemplate: 'auto',
-    } as const;
-    const file = rowsFile('begun.jsonl', ['1+1=', '<extra>1=']);
-    const { rules, counts } = await packRows(readRows([file], columns), tokenizer, options, async (bytes) => {
-      blocks.push(Uint8Array.from(bytes));
-    });
-    const sha256 = 'a'.repeat(64) as never;
-    const index = { format: 2, rows: counts.rows, blocks: [{ sha256, firstRow: 0, rows: 2 }], ...rules } as never;
-    const stored = { format: 2, name: 'datasets/x', index, block: async () => blocks[0] as Uint8Array } as const;
-    const dataset = openDataset(stored, new BlockCache(1 << 20));
-    expect(await rowSequences(dataset, [0], tokenizer, model)).toHaveLength(1);
-    const refused = rowSequences(dataset, [0, 1], tokenizer, model);
-    await expect(refused).rejects.toBeInstanceOf(PauseError);
-    await expect(refused).rejects.toThrow('row 1 (from 0): the model has embeddings for the tokens 0 to 17');
   });
 });

@@ -3,6 +3,7 @@
  * large dataset is not tokenised whole there. What a person can mend pauses the run; nothing that it has learned is
  * lost.
  */
+import { at } from '../../core/at.ts';
 import { InvalidInputError, PauseError } from '../../core/errors.ts';
 import { readDecoderSpec } from '../../models/config.ts';
 import { unknownToken } from '../../models/dataset.ts';
@@ -21,7 +22,7 @@ export async function rowSequences(
     const sequences = await dataset.sequences(rows, tokenizer);
     const { vocab } = readDecoderSpec(await readConfigJson(folder), folder, ['tokens', 'scores', 'values']);
     if (tokenizer.vocabSize > vocab)
-      for (const [i, sequence] of sequences.entries()) await refuseBeyond(sequence, rows[i] ?? 0, vocab, tokenizer);
+      for (const [i, sequence] of sequences.entries()) await refuseBeyond(sequence, at(rows, i), vocab, tokenizer);
     return sequences;
   } catch (error) {
     if (!(error instanceof InvalidInputError)) throw error;

@@ -48,7 +48,7 @@ export class S3Bucket {
   async check(): Promise<void> {
     await this.insist('opening the store', async () => {
       try {
-        await headBucket(this);
+        await headBucket(this.client, this.location);
       } catch (error) {
         if (statusOf(error) !== 404) throw error;
         throw new InvalidInputError(

@@ -44,7 +44,7 @@ export async function createObject(
 export async function readWriterTag(bucket: S3Bucket, key: string): Promise<string | undefined> {
   return bucket.insist(`head ${key}`, async () => {
     try {
-      return (await headObject(bucket, key)).Metadata?.[writerName];
+      return (await headObject(bucket.client, bucket.at(key))).Metadata?.[writerName];
     } catch (error) {
       if (isAbsent(error)) return undefined;
       throw error;

@@ -3,26 +3,29 @@
  * that is not allowed all read `400 Unknown` or `403`. The same request as a GET names the reason.
  */
 import { GetObjectCommand, HeadBucketCommand, HeadObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
-import type { HeadObjectCommandOutput } from '@aws-sdk/client-s3';
-import type { S3Bucket } from './bucket.ts';
+import type { HeadObjectCommandOutput, S3Client } from '@aws-sdk/client-s3';
 import { BrokenTransfer, describeFailure, isAbsent, isTransient, statusOf } from './failures.ts';
+import type { S3Location } from './location.ts';
 
 /** Asks for an object's size and metadata. Throws the reason that the server gives for a refusal. */
-export function headObject(bucket: S3Bucket, key: string): Promise<HeadObjectCommandOutput> {
+export function headObject(
+  client: S3Client,
+  at: { readonly Bucket: string; readonly Key: string },
+): Promise<HeadObjectCommandOutput> {
   return named(
-    () => bucket.client.send(new HeadObjectCommand(bucket.at(key))),
+    () => client.send(new HeadObjectCommand(at)),
     async () => {
-      const { Body } = await bucket.client.send(new GetObjectCommand({ ...bucket.at(key), Range: 'bytes=0-0' }));
+      const { Body } = await client.send(new GetObjectCommand({ ...at, Range: 'bytes=0-0' }));
       await Body?.transformToByteArray();
     },
   );
 }
 
 /** Asks whether the bucket is there. Throws the reason that the server gives for a refusal. */
-export async function headBucket({ client, location: { bucket: Bucket, prefix } }: S3Bucket): Promise<void> {
+export async function headBucket(client: S3Client, { bucket: Bucket, prefix: Prefix }: S3Location): Promise<void> {
   await named(
     () => client.send(new HeadBucketCommand({ Bucket })),
-    () => client.send(new ListObjectsV2Command({ Bucket, Prefix: prefix, MaxKeys: 1 })),
+    () => client.send(new ListObjectsV2Command({ Bucket, Prefix, MaxKeys: 1 })),
   );
 }
 

@@ -15,7 +15,7 @@ const rangesAtOnce = 6;
 export async function sizeOf(bucket: S3Bucket, key: string): Promise<number | undefined> {
   return bucket.insist(`head ${key}`, async () => {
     try {
-      return (await headObject(bucket, key)).ContentLength ?? 0;
+      return (await headObject(bucket.client, bucket.at(key))).ContentLength ?? 0;
     } catch (error) {
       if (isAbsent(error)) return undefined;
       throw error;
