@@ -48,7 +48,8 @@ export default defineConfig({
     sequence: { sequencer: ByDuration },
     maxWorkers: 2,
     tags: [{ name: 'long', description: 'runs in npm run test:long, not in npm test' }],
-    // Guards against a test that never ends, longer than a wait in it may last (tests/patience.ts). No test has its own.
+    // Guards against a test that never ends, longer than a wait in it may last (tests/patience.ts). No test has its
+    // own.
     testTimeout: hangs,
     hookTimeout: hangs,
     expect: { poll: { timeout: 600_000 } },

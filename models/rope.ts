@@ -38,7 +38,9 @@ export function ropeInverseFrequencies(
   throw unsupported(config, `rope type ${show(type)} is not supported; supported: ${supportedRopeTypes.join(', ')}`);
 }
 
-/** Old and new keys may stand side by side, with one meaning: in settings of transformers 4 and 5, and of its `type`. */
+/**
+ * Old and new keys may stand side by side, with one meaning: in settings of transformers 4 and 5, and of its `type`.
+ */
 function refuseContradictions(config: Fields, rope: Fields): void {
   const [scaling, parameters] = [config.get('rope_scaling'), config.get('rope_parameters')];
   const pairs: readonly (readonly [string, unknown, string, unknown])[] = [

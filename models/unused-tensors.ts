@@ -1,7 +1,7 @@
 /**
  * Tensors of a checkpoint that a model does not read. They may only repeat what it has: a stored head that equals the
- * embedding of a tied model, and frequencies of rope that follow from config.json. With other values the checkpoint was made
- * for another model than its config.json says.
+ * embedding of a tied model, and frequencies of rope that follow from config.json. With other values the checkpoint was
+ * made for another model than its config.json says.
  */
 import type { DecoderSpec } from '../core/decoder-spec.ts';
 import { isTied } from '../core/decoder-spec.ts';

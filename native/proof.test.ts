@@ -1,4 +1,7 @@
-/** The engine proves its bits: the probe has the recorded digests, in little time, and names nothing that it cannot prove. */
+/**
+ * The engine proves its bits: the probe has the recorded digests, in little time, and names nothing that it cannot
+ * prove.
+ */
 import { expect, it } from 'vitest';
 import { deterministicProfile } from '../core/records/profile-ids.ts';
 import { arithmeticVersions, engineInfo, engineProofs } from './index.ts';

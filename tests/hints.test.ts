@@ -1,4 +1,6 @@
-/** Checks every `petrel …` in the texts of the product: hints, errors, help. What it tells people to type must parse. */
+/**
+ * Checks every `petrel …` in the texts of the product: hints, errors, help. What it tells people to type must parse.
+ */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

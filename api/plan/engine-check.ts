@@ -1,4 +1,6 @@
-/** The engine's bits, for a run that promises them: those of the workers that are there, or of this machine's engine. */
+/**
+ * The engine's bits, for a run that promises them: those of the workers that are there, or of this machine's engine.
+ */
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { ComputeType } from '../../core/ports/policy.ts';

@@ -67,7 +67,10 @@ export const tokenizerCheck: Check = {
   },
 };
 
-/** config.json, generation_config.json and the tokenizer may name different end tokens: every one of them ends a response. */
+/**
+ * config.json, generation_config.json and the tokenizer may name different end tokens: every one of them ends a
+ * response.
+ */
 async function endTokens(path: string, tokenizer: BatchTokenizer): Promise<Finding | undefined> {
   const { stopTokens } = tokenizer;
   if (stopTokens.length < 2) return undefined;

@@ -6,7 +6,8 @@ export const engineProof = z.object({
   /** The numeric profile whose bits were expected. */
   profile: z.string(),
   /**
-   * proved: the probe has the recorded bits. refused: it has others. unproved: none are recorded for this kind of processor.
+   * proved: the probe has the recorded bits. refused: it has others. unproved: none are recorded for this kind of
+   * processor.
    */
   state: z.enum(['proved', 'refused', 'unproved']),
   /** How long the probe took. */

@@ -248,8 +248,8 @@ const inputs = {
 } as const satisfies Record<Stage, z.ZodType>;
 
 /**
- * Does not compile when a schema and the type of its stage have different fields. An unknown field is refused, so that a
- * field which only one of the two builds knows cannot be lost in silence.
+ * Does not compile when a schema and the type of its stage have different fields. An unknown field is refused, so that
+ * a field which only one of the two builds knows cannot be lost in silence.
  */
 const drifted: { readonly [S in Stage]: Same<z.infer<(typeof inputs)[S]>, StageTypes[S]['input']> } = {
   open: true,

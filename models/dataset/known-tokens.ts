@@ -1,6 +1,7 @@
 /**
- * Refuses rows with tokens that the model has no embedding for. A tokenizer with added tokens can give such ids when nobody
- * resized the model. Most models have more embeddings than their tokenizer has tokens, and then nothing is looked at.
+ * Refuses rows with tokens that the model has no embedding for. A tokenizer with added tokens can give such ids when
+ * nobody resized the model. Most models have more embeddings than their tokenizer has tokens, and then nothing is
+ * looked at.
  */
 import { at } from '../../core/at.ts';
 import type { InvalidInputError } from '../../core/errors.ts';
@@ -12,7 +13,9 @@ import type { TokenizeOptions } from './tokenize.ts';
 
 const batchRows = 256;
 
-/** Passes the rows on. Throws InvalidInputError with file, row and token at the first one that the model cannot read. */
+/**
+ * Passes the rows on. Throws InvalidInputError with file, row and token at the first one that the model cannot read.
+ */
 export async function* knownTokens(
   rows: AsyncIterable<Row>,
   tokenizer: BatchTokenizer,

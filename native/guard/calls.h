@@ -1,13 +1,14 @@
 /*
- * The system calls of a sandboxed program on x86-64. A call that is not in this table is answered with ENOSYS, as by a kernel
- * that does not have it. filter.h builds the filter from the table, and rewards/sandbox/calls.test.ts tries every number.
+ * The system calls of a sandboxed program on x86-64. A call that is not in this table is answered with ENOSYS, as by a
+ * kernel that does not have it. filter.h builds the filter from the table, and rewards/sandbox/calls.test.ts tries
+ * every number.
  *
  *   CALL(number, name, why)           is allowed; `why` says why it is harmless
  *   FORMS(number, name, rule, why)    is allowed in the forms that `rule` (filter.h) lets through
  *   ANSWER(number, name, errno, why)  is refused with another errno than ENOSYS
  *
- * "Counted" means that watch.h adds what the call takes to the program's memory or tasks. Numbers are written out because
- * older kernel headers do not have all of them.
+ * "Counted" means that watch.h adds what the call takes to the program's memory or tasks. Numbers are written out
+ * because older kernel headers do not have all of them.
  */
 CALL(0, read, "an open file")
 CALL(1, write, "an open file")

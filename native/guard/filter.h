@@ -74,7 +74,7 @@ static void load_argument(Filter* filter, unsigned index) {
   load(filter, FIELD(args) + index * sizeof(unsigned long long));
 }
 
-/* ---- rules: each ends with a result. What a rule refuses is answered as by a kernel that does not know the form. ---- */
+/* ---- rules: each ends with a result. A refusal is answered as by a kernel that does not know the form. ---- */
 
 static void allow_values(Filter* filter, unsigned argument, const unsigned* values, size_t count, int error) {
   load_argument(filter, argument);
@@ -83,8 +83,8 @@ static void allow_values(Filter* filter, unsigned argument, const unsigned* valu
 }
 
 /*
- * Shared memory without a file can stay allocated while no process maps it, and so escapes the watch. It is counted by its
- * size when it is made. Huge pages come from a store of the whole machine and are not resident pages.
+ * Shared memory without a file can stay allocated while no process maps it, and so escapes the watch. It is counted by
+ * its size when it is made. Huge pages come from a store of the whole machine and are not resident pages.
  */
 static void mmap_forms(Filter* filter) {
   load_argument(filter, 3);
@@ -139,8 +139,8 @@ static void setsockopt_forms(Filter* filter) {
 }
 
 /*
- * A new user namespace would give capabilities back. Open files are shared by the threads of a process and by nobody else:
- * the watch sees the files, and who holds locks, by process.
+ * A new user namespace would give capabilities back. Open files are shared by the threads of a process and by nobody
+ * else: the watch sees the files, and who holds locks, by process.
  */
 static void clone_forms(Filter* filter) {
   load_argument(filter, 0);

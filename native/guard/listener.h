@@ -1,6 +1,7 @@
 /*
- * Shared memory without a file is counted by its size when a program maps it: the filter lets the guard decide, and the guard
- * hears of each such mapping before it is made. The arguments are registers, so nobody can change them afterwards.
+ * Shared memory without a file is counted by its size when a program maps it: the filter lets the guard decide, and the
+ * guard hears of each such mapping before it is made. The arguments are registers, so nobody can change them
+ * afterwards.
  */
 #ifndef PETREL_GUARD_LISTENER_H
 #define PETREL_GUARD_LISTENER_H
@@ -50,8 +51,8 @@ static int take_file(int channel) {
 }
 
 /*
- * Puts the filter around this process, and sends the listener to the guard. Where the kernel has no listener, or another
- * filter around all of this has it, shared memory without a file is refused.
+ * Puts the filter around this process, and sends the listener to the guard. Where the kernel has no listener, or
+ * another filter around all of this has it, shared memory without a file is refused.
  */
 static int filter_with_listener(int channel, int kernel_continues) {
   int listener = -1;

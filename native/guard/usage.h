@@ -1,7 +1,7 @@
 /*
- * What the processes of this process namespace use together. Memory is what belongs to them, and what the kernel keeps for
- * them: page tables, swapped pages, mappings, the buffers of pipes and sockets, files in memory, locks. Without cgroups nobody
- * else counts it.
+ * What the processes of this process namespace use together. Memory is what belongs to them, and what the kernel keeps
+ * for them: page tables, swapped pages, mappings, the buffers of pipes and sockets, files in memory, locks. Without
+ * cgroups nobody else counts it.
  */
 #ifndef PETREL_GUARD_USAGE_H
 #define PETREL_GUARD_USAGE_H
@@ -51,8 +51,8 @@ static long field(const char* text, const char* name) {
 static int has_memory(const char* status) { return strstr(status, "\nVmPTE:") != NULL; }
 
 /*
- * Reads the status of a process, and sets `place` to its folder. The first thread of a process may end before the others:
- * then the process looks as if it had neither memory nor files, and another thread shows them.
+ * Reads the status of a process, and sets `place` to its folder. The first thread of a process may end before the
+ * others: then the process looks as if it had neither memory nor files, and another thread shows them.
  */
 static void find_memory(int proc, const char* pid, char* place, size_t room, char* status, size_t size) {
   char path[300], other[4096];
@@ -73,7 +73,8 @@ static void find_memory(int proc, const char* pid, char* place, size_t room, cha
   closedir(tasks);
 }
 
-/* Since Linux 6.2 the size of the folder is the number of open files; before, the size of their table is at least that. */
+/* Since Linux 6.2 the size of the folder is the number of open files; before, the size of their table is at least
+ * that. */
 static long open_files(int proc, const char* place, const char* status) {
   char path[300];
   struct stat folder;
@@ -156,8 +157,8 @@ static const char* next_process(DIR* proc) {
 }
 
 /*
- * All processes of the namespace but this one. Resident memory is fast to read and counts shared pages once per process;
- * `exactly`, they count by their share.
+ * All processes of the namespace but this one. Resident memory is fast to read and counts shared pages once per
+ * process; `exactly`, they count by their share.
  */
 static Usage look(DIR* proc, int exactly) {
   Usage all = {.kib = kib_of_files() + kib_of_sockets(), .cpu_ms = ended_cpu_ms()};
@@ -179,8 +180,9 @@ static long count_lines(int folder, const char* path, long most, long unreadable
 }
 
 /*
- * The kernel shows the locks of this process namespace, and those that belong to an open file and to no process: nobody can
- * make these in a sandbox. A long list is slow to read and holds up others, so more than a few locks count as all memory.
+ * The kernel shows the locks of this process namespace, and those that belong to an open file and to no process: nobody
+ * can make these in a sandbox. A long list is slow to read and holds up others, so more than a few locks count as all
+ * memory.
  */
 static int has_many_locks(void) { return count_lines(AT_FDCWD, "/proc/locks", kMostLocks, 0) >= kMostLocks; }
 

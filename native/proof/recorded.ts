@@ -1,6 +1,6 @@
 /**
- * The digests of the probe, by numeric profile. `npm run record:arithmetic` writes this file, on a processor that has every
- * profile.
+ * The digests of the probe, by numeric profile. `npm run record:arithmetic` writes this file, on a processor that has
+ * every profile.
  */
 export const recordedProbes: Readonly<Record<string, string>> = {
   'det-1': 'ccd920edcef71cb128948c5c419178372ecbf9b115a65c4439dd9e0a844c74cd',

@@ -1,7 +1,7 @@
 /**
  * `npm run record:arithmetic`: writes the bits of the present arithmetic versions for the classes of processors that
- * this machine can compute, best on one with AMX. Bits of other classes stay while the version is the same. The digests of
- * the engine's own probe go to native/proof/recorded.ts.
+ * this machine can compute, best on one with AMX. Bits of other classes stay while the version is the same. The digests
+ * of the engine's own probe go to native/proof/recorded.ts.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -47,8 +47,8 @@ writeFileSync(bitsFile, `${JSON.stringify({ versions: arithmeticVersions, classe
 
 const lines = Object.entries(probes).map(([profile, digest]) => `  '${profile}': '${digest}',`);
 const header = `/**
- * The digests of the probe, by numeric profile. \`npm run record:arithmetic\` writes this file, on a processor that has every
- * profile.
+ * The digests of the probe, by numeric profile. \`npm run record:arithmetic\` writes this file, on a processor that has
+ * every profile.
  */
 export const recordedProbes: Readonly<Record<string, string>> = {`;
 writeFileSync(join(packageRoot(), 'native/proof/recorded.ts'), `${[header, ...lines.sort(), '};'].join('\n')}\n`);

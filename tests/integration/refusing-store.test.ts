@@ -1,4 +1,6 @@
-/** Followers of a run in a bucket that refuses for a moment: they say so once, go on, and end with the run's outcome. */
+/**
+ * Followers of a run in a bucket that refuses for a moment: they say so once, go on, and end with the run's outcome.
+ */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,6 +1,7 @@
 /**
  * Which tests are long: those of files that say so in their first line (`@module-tag long`), single ones that say so
- * (`tags: ['long']`, firstQuick), and the files that are repeated on emulated tiles. vitest.config.ts says what belongs there.
+ * (`tags: ['long']`, firstQuick), and the files that are repeated on emulated tiles. vitest.config.ts says what belongs
+ * there.
  */
 import { readFileSync } from 'node:fs';
 import type { TestCase, TestSpecification } from 'vitest/node';

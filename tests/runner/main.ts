@@ -1,4 +1,6 @@
-/** `npm test` and `npm run test:long`: runs run.ts, and ends all that tests have started when this process or npm ends. */
+/**
+ * `npm test` and `npm run test:long`: runs run.ts, and ends all that tests have started when this process or npm ends.
+ */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ancestors, identify, isAlive } from '../../infra/stack/process.ts';

@@ -5,7 +5,9 @@
 import { spawn } from 'node:child_process';
 import { reaperPath } from '../../rewards/host/reaper.ts';
 
-/** Resolves with the exit code of the program when nothing that it started is left. Its output is this process's own. */
+/**
+ * Resolves with the exit code of the program when nothing that it started is left. Its output is this process's own.
+ */
 export function runReaped(command: readonly string[]): Promise<number> {
   // The reaper holds the other end of this pipe. It ends everything when the pipe closes, and nobody need close it.
   const child = spawn(reaperPath(), command, { stdio: ['inherit', 'inherit', 'inherit', 'pipe'] });

@@ -1,6 +1,7 @@
 /**
- * Rows of a begun run as tokens. `petrel plan` and the start of a run refuse rows that the model cannot take, but a large
- * dataset is not tokenised whole there. What a person can mend pauses the run; nothing that it has learned is lost.
+ * Rows of a begun run as tokens. `petrel plan` and the start of a run refuse rows that the model cannot take, but a
+ * large dataset is not tokenised whole there. What a person can mend pauses the run; nothing that it has learned is
+ * lost.
  */
 import { InvalidInputError, PauseError } from '../../core/errors.ts';
 import { readDecoderSpec } from '../../models/config.ts';

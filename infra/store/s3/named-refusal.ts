@@ -1,6 +1,6 @@
 /**
- * The reason of a refused HEAD. Its reply has no body, so a token that has expired, a clock that is wrong and a key that is
- * not allowed all read `400 Unknown` or `403`. The same request as a GET names the reason.
+ * The reason of a refused HEAD. Its reply has no body, so a token that has expired, a clock that is wrong and a key
+ * that is not allowed all read `400 Unknown` or `403`. The same request as a GET names the reason.
  */
 import { GetObjectCommand, HeadBucketCommand, HeadObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import type { HeadObjectCommandOutput } from '@aws-sdk/client-s3';
