@@ -8,8 +8,8 @@ What to look at first: [watch a run](../do/watch.md).
 
 *Better* says which way is better, if one is. *Reproducible*: two deterministic runs with one recipe agree on the metric
 to the bit; the others depend on the machine and the hour. \`{…}\` stands for a part of the name without a slash; only
-\`{source}\`, a data source, may contain slashes. \`petrel metrics --list\` puts \`val_\` before the metrics of the jobs of
-a validation.
+\`{source}\`, a data source, may contain slashes. \`petrel metrics <run> --list\` puts \`val_\` before the metrics of the
+jobs of a validation.
 
 Older records have \`timing_s/rollout\`, \`timing_s/advantage\` and \`timing_s/update\` (the seconds of jobs, added up) and
 \`val/accuracy\`. These names still work; \`--list\` shows what took their place.

@@ -77,7 +77,10 @@ function refuseUnreadable(text: string, refuse: Refuse): void {
     throw refuse(deep, `not valid YAML: lists and mappings are nested in more than ${mostNested} levels`);
 }
 
-/** Finds where the nesting passes the limit. The library's parser must not see it: it runs out of stack, or of memory. */
+/**
+ * The place at which the nesting passes the limit. The library's parser must not see it: it runs out of stack, or of
+ * memory.
+ */
 function tooDeep(text: string): number | undefined {
   const compact = new RegExp(`^[ \\t]*(?:[-?][ \\t]+){${mostNested}}`, 'm').exec(text);
   const indented = new RegExp(`^ {${10 * mostNested}}`, 'm').exec(text);

@@ -69,6 +69,11 @@ describe('the doors of docs/README.md', () => {
   });
 });
 
+it('the list of decisions has each of them', () => {
+  const listed = linksOf(page('docs/decisions/README.md'));
+  expect(readdirSync(join(ROOT, 'docs/decisions')).filter((name) => /^\d/.test(name))).toEqual(listed);
+});
+
 describe('the lines of a page', () => {
   it.each(guides.map(({ path }) => path))(
     'of %s have at most 120 columns, except for tables, code and links',

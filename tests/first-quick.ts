@@ -1,8 +1,8 @@
 import { it } from 'vitest';
 
 /**
- * Like `it.each`, but only the first case runs in `npm test`, and the others in `npm run test:long`: for cases that
- * differ in what is damaged or killed, and not in what petrel does about it.
+ * Does what `it.each` does, but only the first case runs in `npm test`, and the others in `npm run test:long`; for
+ * cases that differ in what is damaged or killed, and not in what petrel does about it.
  */
 export function firstQuick<T extends [unknown, ...unknown[]]>(cases: readonly T[]) {
   return (title: string, test: (...one: T) => Promise<void>): void => {

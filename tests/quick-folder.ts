@@ -1,4 +1,4 @@
-/** Where stores of tests are quick. */
+/** Finds a folder in which stores of tests are quick. */
 import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 

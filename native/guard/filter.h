@@ -74,7 +74,7 @@ static void load_argument(Filter* filter, unsigned index) {
   load(filter, FIELD(args) + index * sizeof(unsigned long long));
 }
 
-/* ---- rules: each ends with a result. What a rule refuses is answered as by a kernel that does not know the form. ---- */
+/* ---- rules: each ends with a result. A refusal is answered as by a kernel that does not know the form. ---- */
 
 static void allow_values(Filter* filter, unsigned argument, const unsigned* values, size_t count, int error) {
   load_argument(filter, argument);

@@ -73,7 +73,8 @@ static void find_memory(int proc, const char* pid, char* place, size_t room, cha
   closedir(tasks);
 }
 
-/* Since Linux 6.2 the size of the folder is the number of open files; before, the size of their table is at least that. */
+/* Since Linux 6.2 the size of the folder is the number of open files; before, the size of their table is at least
+ * that. */
 static long open_files(int proc, const char* place, const char* status) {
   char path[300];
   struct stat folder;

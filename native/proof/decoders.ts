@@ -18,11 +18,11 @@ const headDim = 16;
 const width = 152;
 const vocab = 99;
 
-/** As Qwen3 with the biases of Qwen2, and a layer that looks back 19 tokens. */
+/** A decoder such as Qwen3 with the biases of Qwen2, and a layer that looks back 19 tokens. */
 export const siluDecoder = (): DecoderSpec =>
   decoderOf({ activation: 'silu', plain: false, softcap: 0, windows: [0, 19] });
 
-/** As Gemma 2. */
+/** A decoder such as Gemma 2. */
 export const geluDecoder = (): DecoderSpec =>
   decoderOf({ activation: 'geluTanh', plain: true, softcap: 7, windows: [0] });
 

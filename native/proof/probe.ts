@@ -49,7 +49,7 @@ function fillWeights(trainer: NativeTrainer): void {
   trainer.weightsChanged();
 }
 
-/** From −½ to ½: the upper bits of a product with an odd number. */
+/** A number from −½ to ½: the upper bits of a product with an odd number. */
 function unit(i: number): number {
   const mixed = Math.imul(i + 1, 0x9e3779b1);
   return ((Math.imul(mixed ^ (mixed >>> 15), 0x85ebca6b) >>> 16) - 0x8000) / 0x10000;

@@ -27,7 +27,7 @@ export interface Attempt {
   readonly args?: readonly number[];
   /** Does the call wait for ever? Then a timer ends it. */
   readonly blocks?: boolean;
-  /** As a 32-bit program makes it. */
+  /** True for a call as a 32-bit program makes it. */
   readonly from32?: boolean;
 }
 

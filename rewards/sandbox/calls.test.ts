@@ -16,7 +16,7 @@ const limits: SandboxLimits = {
 };
 const table = callTable();
 const places = testPlaces();
-/** Beyond the last number of any kernel (Linux 6.18: 469), and where other tables of numbers begin. */
+/** Numbers beyond the last one of any kernel (Linux 6.18: 469), and where other tables of numbers begin. */
 const numbers = [...range(0, 600), 1_000, 4_095, 65_535, 2 ** 30 - 1, 2 ** 31 - 1, 2 ** 31, 2 ** 32 - 1];
 const x32 = range(2 ** 30, 2 ** 30 + 600);
 /** Calls that wait for ever when all their arguments are 0. */
@@ -30,7 +30,7 @@ const unfiltered = new Map([
   [336, 'ENXIO'],
 ]);
 
-/** For each call that has a rule: arguments, and what comes of them. What the rule lets through, the kernel answers. */
+/** Arguments of each call that has a rule, and what comes of them. What the rule lets through, the kernel answers. */
 const forms: readonly { readonly name: string; readonly tried: readonly (readonly [readonly number[], string])[] }[] = [
   form(
     'mmap',

@@ -32,7 +32,7 @@ os.write(1, b"kept")
 while True: signal.pause()
 `;
 
-/** By what they take. */
+/** Programs by what they take. */
 const bodies: Readonly<Record<string, string>> = {
   'semaphores of System V': `
 for _ in range(700 * 16):

@@ -22,7 +22,7 @@ const limits: SandboxLimits = {
 };
 /**
  * What a program takes between two looks of the guard, and what is bounded by a number of its own:
- * docs/untrusted-code.md.
+ * docs/do/untrusted-code.md.
  */
 const slackMb = 256;
 /** Other programs of the machine take memory, too, but not each time. */
