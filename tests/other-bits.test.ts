@@ -12,16 +12,19 @@ import { engineProof } from '../core/wire/engine-proof.ts';
 import { packageRoot } from '../infra/home.ts';
 import type { PlanCheck } from '../api/plan/checks.ts';
 import type { DoctorLine } from '../api/doctor/checks.ts';
-import { cliHome, type CliHome } from './cli.ts';
+import { runWords } from './cli.ts';
+import { temporaryHome } from './servers.ts';
+import type { TemporaryHome } from './servers.ts';
 
 const root = packageRoot();
 const folder = mkdtempSync(join(tmpdir(), 'petrel-other-bits-'));
 const addon = join(folder, 'petrel.node');
 const hasTools = spawnSync('cmake', ['--version']).status === 0 && spawnSync('c++', ['--version']).status === 0;
 
-let cli: CliHome;
-beforeEach(() => (cli = cliHome()));
-afterEach(() => cli.remove());
+let home: TemporaryHome;
+beforeEach(() => (home = temporaryHome()));
+afterEach(() => home.remove());
+const petrel = (...words: string[]) => runWords(home.home, words);
 afterAll(() => rmSync(folder, { recursive: true }));
 
 /** Minutes on a busy machine: every file is compiled. */
@@ -45,7 +48,7 @@ describe.skipIf(!hasTools)('an engine built with -ffast-math (skipped: needs cma
   });
 
   it('is red for doctor', async () => {
-    const lines = (await cli.petrel('doctor', '--json')).json<DoctorLine[]>();
+    const lines = (await petrel('doctor', '--json')).json<DoctorLine[]>();
     expect(lines.find(({ name }) => name === 'engine')).toMatchObject({
       status: 'red',
       detail: expect.stringContaining('other bits in fp32 than det-1 names'),
@@ -55,11 +58,11 @@ describe.skipIf(!hasTools)('an engine built with -ffast-math (skipped: needs cma
   it('is refused by plan and run where the run promises its bits, and only there', async () => {
     const example = join(root, 'examples/01-arithmetic-grpo');
     const checks = async (deterministic: string) =>
-      (await cli.petrel('plan', example, deterministic, '--json')).json<{ checks: PlanCheck[] }>().checks;
+      (await petrel('plan', example, deterministic, '--json')).json<{ checks: PlanCheck[] }>().checks;
     const engine = (found: readonly PlanCheck[]) => found.find(({ name }) => name === 'engine');
     expect(engine(await checks('deterministic=true'))).toMatchObject({ status: 'failed' });
     expect(engine(await checks('deterministic=false'))).toBeUndefined();
-    await expect(cli.petrel('run', example, 'deterministic=true', '--name', 'fast')).rejects.toThrow(
+    await expect(petrel('run', example, 'deterministic=true', '--name', 'fast')).rejects.toThrow(
       'other bits in fp32 than det-1 names',
     );
   });
