@@ -100,14 +100,10 @@ function settingsText(env: Environment): string {
 }
 
 function hubText(env: Environment): string {
-  const { hubUrl, token } = hubSettings(env);
-  const offline = /^(1|on|yes|true)$/i.test(env['HF_HUB_OFFLINE'] ?? '');
-  const cache = env['HF_HUB_CACHE'] || (env['HF_HOME'] && join(env['HF_HOME'], 'hub'));
-  return [
-    offline ? 'HF_HUB_OFFLINE is set: the hub is not asked' : hubUrl,
-    token === undefined ? 'without HF_TOKEN' : 'with HF_TOKEN',
-    ...(cache ? [`cache ${cache}`] : []),
-  ].join(', ');
+  const { hubUrl, token, offline, sharedCache } = hubSettings(env);
+  const hub = offline === true ? 'HF_HUB_OFFLINE is set: the hub is not asked' : hubUrl;
+  const access = token === undefined ? 'no token' : 'with a token';
+  return `${hub}, ${access}; models in ${sharedCache} are used where they are`;
 }
 
 async function address(home: string): Promise<DoctorResult> {

@@ -91,7 +91,7 @@ describe('stack.yaml', () => {
     ['name: team\nstore: s3://a/b\nkey: none.key', /expected a readable file, got .*none\.key/],
     ['name: team\nstore: s3://a/b\nkey: stack.yaml', /expected 32 random bytes in hexadecimal in .*stack\.yaml/],
   ])('%s is refused, with what to type', (text, message) => {
-    const hint = expect.stringMatching(/docs\/stack\.md|openssl rand -hex 32 > \S+\.(key|yaml)/);
+    const hint = expect.stringMatching(/docs\/do\/stack\.md|openssl rand -hex 32 > \S+\.(key|yaml)/);
     const refused = expect.objectContaining({ message: expect.stringMatching(message), hint });
     expect(() => read(`${servers}\n${text}`)).toThrow(refused);
   });
