@@ -36,8 +36,8 @@ export type Subset = 'verl' | 'first';
 /**
  * Reads the rows, checks them and passes them on in blocks, if somebody takes them; twice where a random subset is
  * taken. They are tokenised when they are drawn. Throws InvalidInputError with file and row number. `now`: the date
- * that templates see, unless the recipe sets one. `vocab`: tokens that the model has embeddings for; undefined where the
- * model cannot be read.
+ * that templates see, unless the recipe sets one. `vocab`: tokens that the model has embeddings for; undefined where
+ * the model cannot be read.
  */
 export async function loadRows(
   recipe: Recipe,

@@ -10,7 +10,7 @@ const fewestHugeCharacters = 256 * 1024;
 /** A row of more characters is cut by nobody: it has millions of tokens. */
 const mostCharacters = 16 * 1024 * 1024;
 
-/** Of the prompt with its tools, and the longer response. */
+/** Counts the characters of the prompt with its tools, and of the longer response. */
 export function charactersOf({ prompt, tools, response = '', rejected = '' }: Row): number {
   return textIn(prompt) + (tools === undefined ? 0 : textIn(tools)) + Math.max(textIn(response), textIn(rejected));
 }

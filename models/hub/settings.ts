@@ -37,7 +37,7 @@ function homeOf(env: Env): string {
   return expanded(env['HF_HOME'] ?? join(caches, 'huggingface'), env);
 }
 
-/** As `os.path.expandvars` and `expanduser`: a variable that is not set stays as it is written. */
+/** Does what `os.path.expandvars` and `expanduser` do: a variable that is not set stays as it is written. */
 function expanded(path: string, env: Env): string {
   const home = path.replace(/^~(?=\/|$)/, () => env['HOME'] || homedir());
   return home.replace(

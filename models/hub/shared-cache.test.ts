@@ -33,7 +33,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** As huggingface_hub lays a model out. Returns its snapshot's folder. */
+/** Lays a model out as huggingface_hub does. Returns its snapshot's folder. */
 async function layOut(commit: string, content: Readonly<Record<string, string>>, revision = 'main'): Promise<string> {
   const home = join(shared, 'models--org--tiny');
   const snapshot = join(home, 'snapshots', commit);

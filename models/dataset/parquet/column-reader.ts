@@ -26,7 +26,7 @@ export interface Entries {
 }
 
 export class ColumnReader {
-  /** Of the field in the file's schema, without the root. */
+  /** Path of the field in the file's schema, without the root. */
   readonly path: readonly string[];
   /** Has a page had integers that JSON.parse would round? */
   hasBigIntegers = false;

@@ -1,7 +1,7 @@
 /** Text of Parquet's bytes. */
 import { isUtf8 } from 'node:buffer';
 
-/** In the place of bytes that are no UTF-8. Whoever meets it names the row: the page's reader does not know it. */
+/** Stands for bytes that are no UTF-8. Whoever puts the row together names it; the page's reader does not know it. */
 export const notText = Symbol('bytes that are not UTF-8');
 
 const replacement = '\ufffd';
