@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { packageRoot } from '../infra/home.ts';
 import { openSafetensors } from './safetensors.ts';
 import { openTokenizer } from './tokenizer.ts';
 import { readConfigJson } from './weights.ts';
@@ -11,7 +10,7 @@ import { readConfigJson } from './weights.ts';
 let folder: string;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'petrel-foreign-'));
-  await cp(join(packageRoot(), 'examples/01-arithmetic-grpo/base'), folder, { recursive: true });
+  await cp(join(import.meta.dirname, '../examples/01-arithmetic-grpo/base'), folder, { recursive: true });
 });
 afterEach(async () => rm(folder, { recursive: true }));
 

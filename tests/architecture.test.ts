@@ -43,7 +43,7 @@ const RULES: Readonly<Record<string, FolderRule>> = {
   cli: { folders: ['core', 'api', 'cli'], tests: ['infra', 'models'], packages: ['node:*', 'commander'] },
   bench: {
     folders: ['core', 'native', 'models', 'rewards', 'infra', 'activities', 'workflows', 'workers', 'api', 'bench'],
-    packages: ['node:*', '*'],
+    packages: ['node:*', '*', 'hyparquet-writer'],
   },
   tests: {
     folders: [

@@ -9,9 +9,7 @@ export function writeRows(file: string, rows: readonly unknown[]): number {
   return writeNewFile(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
 }
 
-/**
- * The texts of all prompts of a file of rows; of chat messages, the contents. Throws InvalidInputError with the row.
- */
+/** The texts of all prompts of a file; of chat messages, the contents. Throws InvalidInputError with the row. */
 export async function readPrompts(file: string): Promise<string[]> {
   const prompts: string[] = [];
   for await (const raw of await rawRows(file)) prompts.push(promptOf(raw));

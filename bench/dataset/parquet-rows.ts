@@ -4,8 +4,7 @@
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
 import type { SchemaElement } from 'hyparquet';
-import { ParquetWriter } from 'hyparquet-writer';
-import { fileWriter } from 'hyparquet-writer/src/node.js';
+import { fileWriter, ParquetWriter } from 'hyparquet-writer';
 import { uniform } from '../model.ts';
 
 /** Rows in a row group, pyarrow's default. */

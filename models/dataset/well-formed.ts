@@ -1,6 +1,13 @@
 /** Text that a tokenizer can take as it is: every surrogate has its other half. */
-import type { Row } from './rows.ts';
-import { rowError } from './raw.ts';
+import { type RowPlace, rowError } from './raw.ts';
+
+/** A row's columns that are tokenised. */
+interface TokenisedTexts extends RowPlace {
+  readonly prompt: unknown;
+  readonly tools?: unknown;
+  readonly response?: unknown;
+  readonly rejected?: unknown;
+}
 
 /** Node 20 has it; TypeScript's library for ES2023 does not know it. */
 const isWellFormed = (text: string): boolean => (text as unknown as { isWellFormed(): boolean }).isWellFormed();
@@ -11,7 +18,7 @@ const half = /\p{Surrogate}/u;
  * Throws InvalidInputError for a row with half a surrogate pair in a text that is tokenised. JSON can write one
  * (`\ud800`), no encoding has one: the tokenizer would get another text than the row has.
  */
-export function assertWellFormed(row: Row): void {
+export function assertWellFormed(row: TokenisedTexts): void {
   for (const key of ['prompt', 'tools', 'response', 'rejected'] as const) {
     const broken = brokenText(row[key]);
     if (broken === undefined) continue;
