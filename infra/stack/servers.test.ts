@@ -55,7 +55,7 @@ describe('stack.yaml', () => {
   });
 
   it.each([
-    ['nats: [', /expected YAML/],
+    ['nats: [', /not valid YAML/],
     ['natz: {}', /natz/],
     ['nats: { urls: [] }', /nats\.urls/],
     ['nats: { urls: ["http://a:1"] }', /expected nats:\/\/host:port/],
