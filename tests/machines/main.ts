@@ -17,7 +17,7 @@ async function main(words: string): Promise<number> {
       console.log(`FAILED ${seconds(start)}  ${title}\n${error instanceof Error ? error.message : String(error)}`);
     }
   }
-  console.log(`\n${chosen.length - failed} passed, ${failed} failed, ${seconds(began)}`);
+  console.log(`\nin ${seconds(began)}:\n${chosen.length - failed} passed, ${failed} failed`);
   return failed === 0 && chosen.length > 0 ? 0 : 1;
 }
 
