@@ -25,6 +25,7 @@ import { liveNote, liveSubject } from '../core/wire/messages.ts';
 import type { LiveMessage } from '../core/wire/messages.ts';
 import { desiredStateSignal } from '../core/wire/workflow.ts';
 import type { RunOutcome } from '../core/wire/workflow.ts';
+import { petrelHome } from '../infra/home.ts';
 import { connectNats } from '../infra/nats/connection.ts';
 import { listWorkers } from '../infra/nats/presence.ts';
 import { strangers } from '../infra/stack/adoption.ts';
@@ -40,8 +41,11 @@ import { tellRunWorkflow } from '../infra/temporal/run-workflow.ts';
 import { poll } from '../infra/poll.ts';
 import { LoopInputs, tinySizes } from './loop-inputs.ts';
 import type { ModelSizes } from './random-model.ts';
+import { borrowHome } from './lent-homes.ts';
+import type { LentHome } from './lent-homes.ts';
 import { processOf } from './stack-under-test.ts';
 import { temporaryHome } from './servers.ts';
+import type { TemporaryHome } from './servers.ts';
 import { patienceMs } from './patience.ts';
 
 /** One worker that does everything, as on a laptop. */
@@ -69,21 +73,36 @@ export interface Iteration {
 }
 
 export class LoopUnderTest {
-  readonly #temporary = temporaryHome();
-  readonly home = this.#temporary.home;
-  readonly inputs = new LoopInputs(join(this.home, 'inputs'));
+  readonly #place: TemporaryHome | LentHome;
+  readonly home: string;
+  readonly inputs: LoopInputs;
   /** Runs whose ledgers must be valid at the end. A test that damages a run removes it from this list. */
   readonly runs = new Set<StartedRun>();
+  readonly #driven = new Set<StartedRun>();
   #client: Client | undefined;
   #nc: NatsConnection | undefined;
   readonly #storeUrl: string;
   readonly #sizes: ModelSizes;
   #store: Store | undefined;
 
-  /** `store`: URL or folder; default: a folder in the temporary home. `sizes`: of the model; default: tiny. */
-  constructor(store?: string, sizes: ModelSizes = tinySizes) {
+  /**
+   * `store`: URL or folder; default: a folder in the home. `sizes`: of the model; default: tiny. `place`: the home;
+   * default: a new one.
+   */
+  constructor(store?: string, sizes: ModelSizes = tinySizes, place: TemporaryHome | LentHome = temporaryHome()) {
+    this.#place = place;
+    this.home = place.home;
+    this.inputs = new LoopInputs(join(this.home, 'inputs'));
     this.#storeUrl = store ?? join(this.home, 'store');
     this.#sizes = sizes;
+  }
+
+  /**
+   * A loop whose home may have a running stack, and runs of other test files. For tests that need a stack that runs,
+   * and neither damage it nor give it an environment.
+   */
+  static onLentStack(): LoopUnderTest {
+    return new LoopUnderTest(undefined, tinySizes, borrowHome('loop', join(petrelHome(), 'toolchain')));
   }
 
   /** The stack with these workers, a model and rows. */
@@ -111,16 +130,30 @@ export class LoopUnderTest {
     return verdicts.flatMap(({ faults }) => faults);
   }
 
-  /** Stops everything, verifies every ledger, and checks that no process is left. */
+  /**
+   * Stops everything and checks that no process is left, or gives a lent home back. Verifies every ledger of this loop.
+   */
   async remove(): Promise<void> {
     await this.#client?.connection.close();
     await this.#nc?.close();
+    const lent = 'giveBack' in this.#place && (await this.#isAtRest()) ? this.#place : undefined;
+    if (lent === undefined) await this.#stop();
+    const faults = await this.faults();
+    lent?.giveBack();
+    if ('remove' in this.#place && process.env['PETREL_KEEP'] === undefined) this.#place.remove();
+    else if (lent === undefined) console.log(`kept: ${this.home}`);
+    deepStrictEqual(faults, []);
+  }
+
+  async #stop(): Promise<void> {
     await stopStack(this.home);
     deepStrictEqual(strangers(this.home, []), []);
-    const faults = await this.faults();
-    if (process.env['PETREL_KEEP'] === undefined) this.#temporary.remove();
-    else console.log(`kept: ${this.home}`);
-    deepStrictEqual(faults, []);
+  }
+
+  /** True when no run of this loop works or waits for a worker. */
+  async #isAtRest(): Promise<boolean> {
+    const entries = await Promise.all([...this.#driven].map(({ log }) => log.status()));
+    return entries.every((entry) => entry?.state !== 'queued' && entry?.state !== 'running');
   }
 
   get client(): Client {
@@ -176,8 +209,9 @@ export class LoopUnderTest {
     return run;
   }
 
-  drive({ runId }: StartedRun, kind: RunKind = 'rl'): Promise<void> {
-    return startWorkflow(this.client, this.home, { runId, store: this.store.url }, kind);
+  drive(run: StartedRun, kind: RunKind = 'rl'): Promise<void> {
+    this.#driven.add(run);
+    return startWorkflow(this.client, this.home, { runId: run.runId, store: this.store.url }, kind);
   }
 
   /** Resolves with the workflow's outcome. */

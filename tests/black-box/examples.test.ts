@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { PetrelUser, root } from './petrel.ts';
 
-const user = new PetrelUser();
+const user = PetrelUser.onLentStack();
 afterAll(() => user.remove());
 
 it('06-gsm8k: the small form of its page completes on question and answer rows', async () => {

@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { PetrelUser } from './petrel.ts';
 
 describe('a first run', () => {
-  const user = new PetrelUser();
+  const user = PetrelUser.onLentStack();
   afterAll(() => user.remove());
 
   it('ends completed, and its ledger is verified', async () => {

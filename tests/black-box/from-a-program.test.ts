@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
 import { finish, PetrelUser, root } from './petrel.ts';
 
-const user = new PetrelUser();
+const user = PetrelUser.onLentStack();
 afterAll(() => user.remove());
 
 it('a program starts a run, follows it, verifies its ledger and exports the policy', async () => {

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { afterAll, expect, it } from 'vitest';
 import { finish, PetrelUser } from './petrel.ts';
 
-const user = new PetrelUser();
+const user = PetrelUser.onLentStack();
 afterAll(() => user.remove());
 
 /** Starts a command, sends Ctrl-C when it has printed something, and returns how it ended. */

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { afterAll, expect, it } from 'vitest';
 import { PetrelUser, petrelBin } from './petrel.ts';
 
-const user = new PetrelUser();
+const user = PetrelUser.onLentStack();
 afterAll(() => user.remove());
 
 /** Pastes a line into a shell, as the user would do. */

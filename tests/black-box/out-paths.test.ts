@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PetrelUser } from './petrel.ts';
 
-const user = new PetrelUser();
+const user = PetrelUser.onLentStack();
 const at = (path: string) => join(user.folder, path);
 
 beforeAll(async () => {

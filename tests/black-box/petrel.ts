@@ -18,6 +18,8 @@ import {
 import { homedir, tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { borrowHome } from '../lent-homes.ts';
+import type { LentHome } from '../lent-homes.ts';
 import { patienceMs } from '../patience.ts';
 
 const ownRoot = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
@@ -25,6 +27,8 @@ const ownRoot = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
 /** The built checkout under test. */
 export const root = resolve(process.env['PETREL_UNDER_TEST'] || ownRoot);
 export const petrelBin = join(root, 'cli/bin.mjs');
+
+const toolchain = join(process.env['PETREL_HOME'] || join(homedir(), '.petrel'), 'toolchain');
 
 export interface Ran {
   readonly code: number;
@@ -45,15 +49,26 @@ export class PetrelUser {
   /** The working folder of every command. */
   readonly folder: string;
   readonly #temporary: string;
+  readonly #lent: LentHome | undefined;
 
-  constructor() {
+  /** `lent`: a home that others have used before; by default the user has one of its own. */
+  constructor(lent?: LentHome) {
+    this.#lent = lent;
     this.#temporary = realpathSync(mkdtempSync(join(tmpdir(), 'petrel-user-')));
-    this.home = join(this.#temporary, 'home');
+    this.home = lent?.home ?? join(this.#temporary, 'home');
     this.folder = join(this.#temporary, 'work');
-    mkdirSync(this.home, { mode: 0o700 });
     mkdirSync(this.folder);
-    const machineHome = process.env['PETREL_HOME'] || join(homedir(), '.petrel');
-    symlinkSync(join(machineHome, 'toolchain'), join(this.home, 'toolchain'));
+    if (lent !== undefined) return;
+    mkdirSync(this.home, { mode: 0o700 });
+    symlinkSync(toolchain, join(this.home, 'toolchain'));
+  }
+
+  /**
+   * A user whose home may have a running stack, and runs of other test files. For tests that need a stack that runs,
+   * with the environment of nobody in particular, and that neither damage nor change it.
+   */
+  static onLentStack(): PetrelUser {
+    return new PetrelUser(borrowHome('user', toolchain));
   }
 
   /** Environment variables of every command. */
@@ -113,10 +128,17 @@ export class PetrelUser {
     return this.write(path, sections);
   }
 
-  /** Stops the stack of this home, then removes home and folder. */
+  /** Stops the stack of this home or gives it back, then removes what is the user's own. */
   async remove(): Promise<void> {
-    await this.petrel('down');
+    if (this.#lent !== undefined && (await this.#isAtRest())) this.#lent.giveBack();
+    else await this.petrel('down');
     rmSync(this.#temporary, { recursive: true, force: true, maxRetries: 3 });
+  }
+
+  /** True when no run of this home works or waits for a worker. */
+  async #isAtRest(): Promise<boolean> {
+    const runs = (await this.petrel('ls', '--json')).json<readonly { readonly state: string }[]>();
+    return runs.every(({ state }) => state !== 'queued' && state !== 'running');
   }
 }
 

@@ -14,7 +14,7 @@ interface Sample {
   readonly columns: Readonly<Record<string, number | string | null>>;
 }
 
-const user = new PetrelUser();
+const user = PetrelUser.onLentStack();
 let server: Server;
 beforeAll(async () => {
   // A scorer that is ended while it reads resets its connection.

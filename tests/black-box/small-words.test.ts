@@ -2,7 +2,7 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { PetrelUser } from './petrel.ts';
 
-const user = new PetrelUser();
+const user = PetrelUser.onLentStack();
 afterAll(() => user.remove());
 
 describe('a name that a run cannot have', () => {

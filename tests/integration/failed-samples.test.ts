@@ -6,7 +6,7 @@ import { isAlive } from '../../infra/stack/process.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 
-const loop = new LoopUnderTest();
+const loop = LoopUnderTest.onLentStack();
 beforeAll(() => loop.up());
 afterAll(() => loop.remove());
 

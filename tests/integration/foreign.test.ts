@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { desiredStateSignal, taskQueue } from '../../core/wire/workflow.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 
-const loop = new LoopUnderTest();
+const loop = LoopUnderTest.onLentStack();
 let foreign: Client;
 beforeAll(async () => {
   const { temporal } = await loop.up();

@@ -16,7 +16,7 @@ import { LoopUnderTest } from '../loop-under-test.ts';
 import type { Iteration, StartedRun } from '../loop-under-test.ts';
 
 const iterations = 4;
-const loop = new LoopUnderTest();
+const loop = LoopUnderTest.onLentStack();
 let run: StartedRun;
 let made: Iteration[];
 beforeAll(async () => {

@@ -7,7 +7,7 @@ import { cliHome } from '../cli.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 
-const loop = new LoopUnderTest();
+const loop = LoopUnderTest.onLentStack();
 const cli = cliHome();
 beforeAll(() => loop.up());
 afterAll(async () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 
-const loop = new LoopUnderTest();
+const loop = LoopUnderTest.onLentStack();
 beforeAll(() => loop.up());
 afterAll(() => loop.remove());
 

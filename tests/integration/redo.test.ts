@@ -12,7 +12,7 @@ import type { StartedRun } from '../loop-under-test.ts';
 const iterations = 6;
 const recipe = { trainer: { total_training_steps: iterations, save_freq: 2 } };
 
-const loop = new LoopUnderTest();
+const loop = LoopUnderTest.onLentStack();
 let undisturbed: string[];
 beforeAll(async () => {
   await loop.up();

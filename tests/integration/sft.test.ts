@@ -11,7 +11,7 @@ import type { Iteration, StartedRun } from '../loop-under-test.ts';
 const iterations = 30;
 const maxTokens = 32;
 
-const loop = new LoopUnderTest();
+const loop = LoopUnderTest.onLentStack();
 let run: StartedRun;
 let made: Iteration[];
 beforeAll(async () => {

@@ -9,11 +9,13 @@ import type { Vitest } from 'vitest/node';
 import { chosenFiles, isChosen, tagsFilter } from './choose.ts';
 import { readDurations, withRun, writeDurations } from './durations.ts';
 import type { FileDuration } from './durations.ts';
+import { Lender } from './lender.ts';
 import { runnerOptions } from './options.ts';
 import type { RunnerOptions } from './options.ts';
 import { countTests, durationLines, durationOf, lastLine } from './report.ts';
 
 const options = optionsOrExit();
+const lender = new Lender();
 const vitest = await createVitest('test', {
   watch: false,
   reporters: ['default'],
@@ -25,6 +27,7 @@ const modules = vitest.state.getTestModules();
 const count = countTests(modules, (test) => isChosen(test, options.choice), vitest.state.getUnhandledErrors().length);
 const files = modules.map(durationOf);
 await vitest.close();
+await lender.end();
 
 if (options.record) record(vitest.config.root, files);
 if (count.passed + count.failed === 0) console.log('no test ran');

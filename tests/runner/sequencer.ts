@@ -1,6 +1,8 @@
 /** Tells Vitest in which order the files begin, and which of them a shard has. */
+import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { TestSpecification, Vitest } from 'vitest/node';
+import { borrows } from '../lent-homes.ts';
 import { readDurations, secondsOf } from './durations.ts';
 import { longestFirst, shareOf } from './schedule.ts';
 
@@ -27,8 +29,12 @@ export class ByDuration {
   }
 }
 
-/** Files that share their modules stay together: another project's file between two of them would end the sharing. */
-function rank({ project: { vitest, name, config } }: TestSpecification): number {
+/**
+ * Files that share their modules stay together: another project's file between two of them would end the sharing. Files
+ * that share stacks are the last ones, so that no stack waits for its next file for long.
+ */
+function rank({ moduleId, project: { vitest, name, config } }: TestSpecification): number {
+  if (borrows(readFileSync(moduleId, 'utf8'))) return vitest.projects.length + 1;
   const place = vitest.projects.findIndex((project) => project.name === name);
   return config.isolate ? 0 : 1 + place;
 }
