@@ -6,7 +6,7 @@ import { strangers } from '../infra/stack/adoption.ts';
 import { ensureStack, readStack } from '../infra/stack/index.ts';
 import { borrowHome, lentHomes, lentHomesVariable } from './lent-homes.ts';
 import type { LentHome } from './lent-homes.ts';
-import { onePool } from './loop-under-test.ts';
+import { LoopUnderTest, onePool } from './loop-under-test.ts';
 import { Lender } from './runner/lender.ts';
 import { kill, pids, processOf } from './stack-under-test.ts';
 
@@ -33,13 +33,25 @@ describe('a lender', () => {
   }
 
   it('gives the next file the processes that run, a second one at the same time a home of its own', async () => {
-    const first = borrowed();
-    const stack = await ensureStack({ home: first.home, workers: onePool });
-    first.giveBack();
-    const [second, beside] = [borrowed(), borrowed()];
+    const first = LoopUnderTest.onLentStack();
+    const stack = await first.up();
+    await first.completed();
+    await first.remove();
+    const [second, beside] = [LoopUnderTest.onLentStack(), borrowed()];
     expect(second.home).toBe(first.home);
     expect(beside.home).not.toBe(first.home);
-    expect(pids(await ensureStack({ home: second.home, workers: onePool }))).toEqual(pids(stack));
+    expect(pids(await second.up())).toEqual(pids(stack));
+    await second.completed();
+    await second.remove();
+  });
+
+  it('takes no stack back on which a run still works', async () => {
+    const loop = LoopUnderTest.onLentStack();
+    await loop.up();
+    await loop.passes(await loop.start({ trainer: { total_training_steps: 100_000 } }), 1);
+    await loop.remove();
+    expect(readStack(loop.home)).toBeUndefined();
+    expect(borrowed().home).not.toBe(loop.home);
   });
 
   it('gives nobody a stack of which a process has died', async () => {

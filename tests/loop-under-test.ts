@@ -3,7 +3,7 @@
  * the spot, and recipes that take seconds.
  */
 import { deepStrictEqual } from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Client } from '@temporalio/client';
 import type { NatsConnection } from '@nats-io/nats-core';
@@ -92,7 +92,8 @@ export class LoopUnderTest {
   constructor(store?: string, sizes: ModelSizes = tinySizes, place: TemporaryHome | LentHome = temporaryHome()) {
     this.#place = place;
     this.home = place.home;
-    this.inputs = new LoopInputs(join(this.home, 'inputs'));
+    // A lent home has the inputs of the loops before this one.
+    this.inputs = new LoopInputs(mkdtempSync(join(this.home, 'inputs-')));
     this.#storeUrl = store ?? join(this.home, 'store');
     this.#sizes = sizes;
   }
@@ -140,8 +141,8 @@ export class LoopUnderTest {
     if (lent === undefined) await this.#stop();
     const faults = await this.faults();
     lent?.giveBack();
-    if ('remove' in this.#place && process.env['PETREL_KEEP'] === undefined) this.#place.remove();
-    else if (lent === undefined) console.log(`kept: ${this.home}`);
+    if (process.env['PETREL_KEEP'] !== undefined) console.log(`kept: ${this.home}`);
+    else if ('remove' in this.#place) this.#place.remove();
     deepStrictEqual(faults, []);
   }
 

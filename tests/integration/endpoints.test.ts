@@ -135,7 +135,7 @@ describe('the limits of a run', () => {
 
   it('hold for calls of a scorer that asks nothing of petrel: rate_limited (seed 42)', { tags: ['long'] }, async () => {
     const path = join(loop.home, 'calls.txt');
-    const scorer = join(loop.home, 'inputs', 'calls.mjs');
+    const scorer = join(loop.inputs.folder, 'calls.mjs');
     writeFileSync(
       scorer,
       `import { appendFileSync } from 'node:fs';
@@ -302,7 +302,7 @@ async def compute_score(data_source, solution_str, ground_truth, extra_info, rew
     return float(text.split("Score: ")[1])
 `;
   const file = (name: string, text: string): string => {
-    const path = join(loop.home, 'inputs', name);
+    const path = join(loop.inputs.folder, name);
     writeFileSync(path, text);
     return path;
   };

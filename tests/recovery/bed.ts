@@ -92,7 +92,7 @@ export class Bed {
 
   /** Writes the same as a scorer whose process contains a fault point. */
   #writeScorer(): string {
-    const path = join(this.loop.home, 'inputs', 'sevens-with-faults.mjs');
+    const path = join(this.loop.inputs.folder, 'sevens-with-faults.mjs');
     const body = [
       // A scorer gets none of the worker's environment variables (rewards/host/environment.ts).
       `process.env.${faultsVariable} = ${JSON.stringify(process.env[faultsVariable])};`,
