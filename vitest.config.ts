@@ -67,7 +67,14 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'component', include: withEngineOrProcesses, exclude: [...always, ...contracts], ...sideBySide },
+        test: {
+          name: 'component',
+          include: withEngineOrProcesses,
+          exclude: [...always, ...contracts],
+          // 134 instead of 153 seconds of a processor for 70 files.
+          isolate: false,
+          ...sideBySide,
+        },
       },
       ...(emulatesTiles
         ? [
