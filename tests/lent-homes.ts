@@ -50,7 +50,7 @@ function newHome(folder: string, borrower: Borrower): string {
 /** A file beside a home that is there while nobody has the home. */
 const freeMark = (home: string): string => `${home}.free`;
 
-/** Of several files that ask for the same home, one removes its mark. */
+/** Removes the mark of a home. One of several files that ask for the same home can do this. */
 function take(home: string): boolean {
   try {
     rmSync(freeMark(home));
