@@ -92,6 +92,7 @@ const signatures: readonly (Omit<Other, 'type'> & { readonly bytes: string; read
     holds: 'PyTorch',
     advice: unpack('unzip -l'),
   },
+  { bytes: 'PK\x05\x06', name: 'an empty ZIP archive', advice: again('the archive holds nothing') },
   { bytes: 'ustar', at: 257, name: 'a tar archive', advice: unpack('tar xf') },
   {
     bytes: '\x80\x02',
@@ -117,7 +118,6 @@ const signatures: readonly (Omit<Other, 'type'> & { readonly bytes: string; read
     holds: 'PyTorch',
     advice: () => 'write its rows as JSONL or Parquet',
   },
-  { bytes: '{"', at: 8, name: 'a file of safetensors: weights, not rows', advice: () => 'give it as model.path' },
 ];
 
 /** The kind of a file that begins with these bytes: `headBytes` of them, or all. */
@@ -128,6 +128,13 @@ export function fileKind(head: Uint8Array): FileKind {
   if (begins(bytes, '\x1f\x8b')) return { type: 'rows', format: 'gzip' };
   const wide = wideText(bytes);
   if (wide !== undefined) return wide;
+  if (isSafetensors(bytes))
+    return {
+      type: 'other',
+      name: 'a file of safetensors: weights, not rows',
+      advice: () => 'give its folder as model.path',
+      holds: 'weights',
+    };
   const known = signatures.find((one) => begins(bytes, one.bytes, one.at) && !isJsonText(bytes, one.at));
   if (known !== undefined) {
     const { name, advice, holds } = known;
@@ -141,6 +148,9 @@ const begins = (bytes: Buffer, signature: string, at = 0): boolean =>
 
 /** Rows of JSON may have anything at an offset. */
 const isJsonText = (bytes: Buffer, at = 0): boolean => at > 0 && /^\s*[[{]/.test(bytes.toString('latin1', 0, 64));
+
+/** A header of JSON behind its length in eight bytes; text has other bytes than zeros there. */
+const isSafetensors = (bytes: Buffer): boolean => begins(bytes, '\0\0\0', 5) && begins(bytes, '{"', 8);
 
 /** UTF-16 and UTF-32, with a byte order mark or with the zero bytes of ordinary letters. */
 function wideText(bytes: Buffer): FileKind | undefined {
@@ -175,6 +185,18 @@ function textKind(bytes: Buffer): FileKind {
       type: 'other',
       name: 'text whose lines end with CR alone',
       advice: (file) => String.raw`tr '\r' '\n' < ${quoted(file)} > ${stem(file)}.lines.jsonl`,
+    };
+  if (/^\0+$/.test(text))
+    return {
+      type: 'other',
+      name: 'zero bytes: a file whose space was reserved and never written',
+      advice: again('the download or the copy was cut'),
+    };
+  if (start.startsWith('\x1e'))
+    return {
+      type: 'other',
+      name: 'a sequence of JSON texts with record separators',
+      advice: (file) => String.raw`tr -d '\036' < ${quoted(file)} > ${stem(file)}.lines.jsonl`,
     };
   if (start.startsWith('[')) return { type: 'rows', format: 'json array' };
   if (start.startsWith('{')) return { type: 'rows', format: 'json lines' };

@@ -1,4 +1,5 @@
-import { cp, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
+import { appendFile, cp, mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -52,6 +53,28 @@ describe('a file of a model that is something else', () => {
       message: expect.stringMatching(/found pytorch_model.bin/),
       hint,
     });
+  });
+
+  it('is named when it is no file: a link to nothing, a folder', async () => {
+    const path = join(folder, 'model.safetensors');
+    await rm(path);
+    await symlink('../blobs/gone', path);
+    await expect(readConfigJson(folder)).rejects.toThrow(`${path}: a link to ../blobs/gone, which cannot be read`);
+    await rm(path);
+    await mkdir(path);
+    await expect(readConfigJson(folder)).rejects.toThrow(`${path}: expected a file, found a folder`);
+  });
+
+  it.each(['model.safetensors', 'tokenizer.json', 'config.json'])('is named when it is a pipe: %s', async (name) => {
+    await rm(join(folder, name));
+    execFileSync('mkfifo', [join(folder, name)]);
+    for (const read of [readConfigJson, openTokenizer])
+      await expect(read(folder)).rejects.toThrow(`${name}: expected a file, found a named pipe`);
+  });
+
+  it('keeps its own error when it is safetensors with bytes too many', async () => {
+    await appendFile(join(folder, 'model.safetensors'), Buffer.alloc(64));
+    await expect(openSafetensors(folder)).rejects.toThrow(/not a valid safetensors file/);
   });
 
   it('keeps its own error when it is damaged, not foreign', async () => {

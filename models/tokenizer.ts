@@ -8,6 +8,7 @@ import { type Decoder, Tokenizer as Library } from 'tokenizers';
 import { InvalidInputError } from '../core/errors.ts';
 import { type JsonObject, isObject } from './fields.ts';
 import { foreignFile } from './foreign-file.ts';
+import { assertModelFiles } from './model-files.ts';
 
 export interface EncodeOptions {
   /** Adds the tokenizer's own begin and end tokens. Chat templates write theirs, so leave this off for them. */
@@ -63,6 +64,7 @@ const keptOpen = 4;
 
 /** Throws InvalidInputError when a file is missing or damaged. */
 export async function openTokenizer(folder: string): Promise<Tokenizer> {
+  await assertModelFiles(folder);
   const key = await fingerprint(folder);
   const known = opened.get(key);
   if (known !== undefined) return known;

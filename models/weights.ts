@@ -7,6 +7,7 @@ import { InvalidInputError } from '../core/errors.ts';
 import type { ParameterInfo } from '../core/ports/policy.ts';
 import type { JsonObject } from './fields.ts';
 import { foreignFile } from './foreign-file.ts';
+import { assertModelFiles } from './model-files.ts';
 import { writeNewFolder } from './new-folder.ts';
 import { checkUnused } from './unused-tensors.ts';
 import { type FloatTensor, type TensorFolder, openSafetensors, writeModelFiles } from './safetensors.ts';
@@ -170,6 +171,7 @@ export async function saveHuggingFace(folder: string, model: SavedModel): Promis
 /** Reads a folder's config.json. */
 export async function readConfigJson(folder: string): Promise<JsonObject> {
   const path = join(folder, 'config.json');
+  await assertModelFiles(folder);
   try {
     return JSON.parse(await readFile(path, 'utf8')) as JsonObject;
   } catch (cause) {

@@ -117,6 +117,18 @@ describe('files of rows', () => {
       /text in UTF-16LE/,
       /^iconv -f UTF-16LE -t UTF-8 /,
     ],
+    ['text whose ninth byte begins an object', 'rows.jsonl', '// rows\n{"a":1}\n', /row 1/, undefined],
+    ['zero bytes', 'rows.jsonl', '\0'.repeat(100), /zero bytes/, /get the file again/],
+    ['record separators', 'rows.jsonl', '\x1e{"a":1,"b":2}\n\x1e{"a":1,"b":2}\n', /record separators/, /^tr -d /],
+    ['an empty ZIP archive', 'rows.jsonl', `PK\x05\x06${'\0'.repeat(18)}`, /an empty ZIP archive/, undefined],
+    ['a table inside gzip', 'rows.csv.gz', gzipSync('a,b\n1,2\n3,4\n'), /unpacked, this is a table/, /^gunzip -c /],
+    [
+      'a page of HTML inside gzip',
+      'rows.jsonl.gz',
+      gzipSync('<!doctype html>'),
+      /unpacked, this is a page/,
+      /^get the /,
+    ],
     ['UTF-16 without a mark', 'rows.jsonl', Buffer.from(lines, 'utf16le'), /text in UTF-16LE/, /^iconv/],
     ['UTF-16BE without a mark', 'rows.jsonl', Buffer.from(lines, 'utf16le').swap16(), /text in UTF-16BE/, /^iconv/],
     [

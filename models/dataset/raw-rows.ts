@@ -38,8 +38,16 @@ function formatOf(file: string, kind: FileKind, inside = ''): RowsFormat {
     throw new InvalidInputError(`${file}: there are no rows: ${inside}the file is empty`, { where: file });
   throw new InvalidInputError(`${file}: expected rows of JSON or Parquet; ${inside}this is ${kind.name}`, {
     where: file,
-    hint: kind.advice(file),
+    hint: inside === '' ? kind.advice(file) : adviceUnpacked(file, kind.advice),
   });
+}
+
+/** A command that reads the file reads what is unpacked beside it first. */
+function adviceUnpacked(file: string, adviceFor: (file: string) => string): string {
+  const unpacked = file.endsWith('.gz') ? file.slice(0, -'.gz'.length) : `${file}.unpacked`;
+  const advice = adviceFor(unpacked);
+  const isAboutFile = advice.includes(quoted(unpacked));
+  return isAboutFile ? `gunzip -c ${quoted(file)} > ${quoted(unpacked)} && ${advice}` : advice;
 }
 
 async function* readText(chunks: AsyncIterable<Uint8Array>, file: string, format: TextFormat): AsyncGenerator<RawRow> {
@@ -67,7 +75,7 @@ async function* readGzip(file: string): AsyncGenerator<RawRow> {
         `${file}: a ${format === 'gzip' ? 'gzip' : 'Parquet'} file inside gzip cannot be read as it is`,
         {
           where: file,
-          hint: `gunzip -k ${quoted(file)}`,
+          hint: `gunzip -c ${quoted(file)} > ${quoted(file.replace(/\.gz$/, ''))}.unpacked`,
         },
       );
     for await (const row of readText(all, file, format)) {

@@ -97,6 +97,7 @@ describe('half a character', () => {
       'response',
     ],
     ['the rejected response', { prompt: 'a', chosen: 'a', rejected: 'bHALF' }, 'pairs', 'rejected'],
+    ['the ground truth', { ...scored('a'), reward_model: { ground_truth: 'HALF' } }, 'rl', 'reward_model.ground_truth'],
   ])('is refused in %s', async (_, row, kind, key) => {
     await expect(pack([row], { kind }, written)).rejects.toThrow(
       new RegExp(String.raw`row 1: ${key}: the text has half a character, the lone surrogate \\ud800`),

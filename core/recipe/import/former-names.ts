@@ -35,6 +35,12 @@ export const FORMER_NAMES: readonly FormerName[] = [
   },
   { former: 'reward_model.enable_resource_pool', now: 'reward.reward_model.enable_resource_pool', until: v07 },
   { former: 'reward_model.**', now: 'reward.reward_model.**', until: v07 },
+  {
+    former: 'custom_reward_function.overlong_buffer.**',
+    now: 'reward.overlong_buffer.**',
+    since: '2025-03',
+    until: v03,
+  },
   { former: 'custom_reward_function.**', now: 'reward.custom_reward_function.**', since: '2025-03', until: v07 },
   { former: 'sandbox_fusion.**', now: 'reward.sandbox_fusion.**', until: v07 },
 

@@ -16,6 +16,7 @@ const lossesOf = (...overrides: string[]) => imported(overrides).losses.map(({ v
 
 describe('names of other dates', () => {
   it.each([
+    ['custom_reward_function.overlong_buffer.len=512', 'reward.overlong_buffer.len', 512],
     ['reward_model.overlong_buffer.len=512', 'reward.overlong_buffer.len', 512],
     ['+reward_model.reward_kwargs.overlong_buffer_cfg.len=512', 'reward.overlong_buffer.len', 512],
     ['reward.reward_kwargs.overlong_buffer_cfg.penalty_factor=2', 'reward.overlong_buffer.penalty_factor', 2],
