@@ -100,7 +100,7 @@ it('removes the same variables of Node and npm as a stack does', async () => {
     NPM_CONFIG_OMIT: 'dev',
     PYTHONHOME: '/x',
     NODE_EXTRA_CA_CERTS: '/ca',
-    NODE_OPTIONS: '--inspect --use-openssl-ca',
+    NODE_OPTIONS: '--inspect --use-openssl-ca --dns-result-order ipv4first --require /x.js',
     PATH: '/bin',
     https_proxy: 'http://proxy.test:3128',
   };
