@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { processEnvironment, serverEnvironment, toolOf } from './environment.ts';
 
@@ -52,6 +53,17 @@ describe("the environment of petrel's own processes", () => {
       NODE_OPTIONS: '--enable-source-maps --use-openssl-ca',
     });
     expect(processEnvironment({ NODE_OPTIONS: '--inspect' })).toEqual({});
+  });
+
+  it('has the options of Node with their values, as Node itself takes them', () => {
+    const options = '--dns-result-order ipv4first --import /x.mjs --tls-min-v1.2 --tls-cipher-list="A B"';
+    const env = processEnvironment({ NODE_OPTIONS: options });
+    expect(env).toEqual({ NODE_OPTIONS: '--dns-result-order ipv4first --tls-min-v1.2 --tls-cipher-list="A B"' });
+    const order = 'process.stdout.write(require("node:dns").getDefaultResultOrder())';
+    const plain = {
+      NODE_OPTIONS: processEnvironment({ NODE_OPTIONS: '--dns-result-order ipv6first' })['NODE_OPTIONS'],
+    };
+    expect(execFileSync(process.execPath, ['-e', order], { env: plain, encoding: 'utf8' })).toBe('ipv6first');
   });
 
   it('leaves loopback out of every proxy', () => {

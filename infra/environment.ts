@@ -33,10 +33,11 @@ const tools: readonly { readonly tool: string; readonly names: RegExp }[] = [
 export const toolOf = (name: string): string | undefined => tools.find(({ names }) => names.test(name))?.tool;
 
 /**
- * Options of NODE_OPTIONS that stay: what a stack trace shows, which certificates are trusted, how names are looked up.
+ * Options of NODE_OPTIONS that stay, each with its value, which may be a word of its own: what a stack trace shows,
+ * which certificates are trusted, how names are looked up.
  */
-const keptNodeOption =
-  /^--(enable-source-maps|use-(openssl|system|bundled)-ca|tls-|dns-result-order|openssl-|force-fips|enable-fips)/;
+const keptNodeOptions =
+  /(?<!\S)--(?:enable-source-maps|use-(?:openssl|system|bundled)-ca|tls-|dns-result-order|openssl-|force-fips|enable-fips)[^\s=]*(?:[\s=]+(?!-)(?:"(?:\\.|[^"\\])*"|\S+))?/g;
 
 /**
  * The environment of petrel's own processes: the user's, without what belongs to tools, and without proxies for
@@ -44,7 +45,7 @@ const keptNodeOption =
  */
 export function processEnvironment(env: Environment = process.env): NodeJS.ProcessEnv {
   const kept = Object.entries(env).filter(([name]) => name !== 'NODE_OPTIONS' && toolOf(name) === undefined);
-  const options = (env['NODE_OPTIONS'] ?? '').split(/\s+/).filter((option) => keptNodeOption.test(option));
+  const options = env['NODE_OPTIONS']?.match(keptNodeOptions) ?? [];
   return {
     ...Object.fromEntries(kept),
     ...(options.length > 0 && { NODE_OPTIONS: options.join(' ') }),

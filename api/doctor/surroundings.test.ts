@@ -28,7 +28,7 @@ it('names the variables and files of other tools, and what petrel does about the
   mkdirSync(join(home, '.config/temporalio'), { recursive: true });
   writeFileSync(join(home, '.config/temporalio/temporal.toml'), '');
   const { detail } = await line('settings', { TEMPORAL_TLS: 'true', PIP_USER: '1', NODE_ENV: 'production' });
-  expect(detail).toContain('NODE_ENV, PIP_USER, TEMPORAL_TLS, ~/.config/temporalio/temporal.toml: no process');
+  expect(detail).toContain('NODE_ENV, PIP_USER, TEMPORAL_TLS, ~/.config/temporalio/temporal.toml: they change nothing');
   expect((await line('settings')).detail).not.toContain('temporal.yaml');
 });
 

@@ -96,7 +96,7 @@ function settingsText(env: Environment): string {
   const present = files.filter(([, path]) => existsSync(join(env['HOME'] || homedir(), path)));
   const found = [...variables.sort(), ...present.map(([, path]) => `~/${path}`)];
   if (found.length === 0) return 'no variables and files of Temporal, NATS, pip, npm or compilers';
-  return `${found.join(', ')}: no process of a stack gets them; set-up takes from those of pip and npm only where packages are`;
+  return `${found.join(', ')}: they change nothing in a stack; set-up takes from those of pip and npm only where packages are`;
 }
 
 function hubText(env: Environment): string {

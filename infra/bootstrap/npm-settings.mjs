@@ -5,7 +5,7 @@
  */
 
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
@@ -18,9 +18,11 @@ const where =
 
 /**
  * Calls `work` with variables for npm, which replace those that runProgram removes. Its file of settings may hold
- * tokens, and is there only meanwhile.
+ * tokens, so it is removed after the work, and one that a killed set-up left before it: the lock says that no other is
+ * at work.
  */
 export async function withNpmSettings(home, work) {
+  for (const left of readdirSync(home).filter((name) => /^\.npmrc-\d+$/.test(name))) rmSync(join(home, left));
   const file = join(home, `.npmrc-${process.pid}`);
   writeFileSync(file, [globalFile(), userFile()].map(keptLines).join('\n'), { mode: 0o600 });
   try {

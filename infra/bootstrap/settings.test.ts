@@ -1,6 +1,6 @@
 /** What set-up takes of a person's settings of npm, pip and Node. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -47,6 +47,20 @@ describe('npm', () => {
     const how = { npm_config_omit: 'dev', NPM_CONFIG_DRY_RUN: 'true', npm_config_prefix: '/x', npm_config_noproxy: '' };
     expect(keptVariables({ ...where, ...how, NODE_ENV: 'production' })).toEqual(where);
   });
+});
+
+it('leaves no file with tokens of npm in PETREL_HOME, nor one of a set-up that was killed', async () => {
+  type Work = (env: Record<string, string>) => Promise<string>;
+  const { withNpmSettings } = await of<{ withNpmSettings: (home: string, work: Work) => Promise<string> }>(
+    'npm-settings.mjs',
+  );
+  writeFileSync(join(folder, '.npmrc-1'), '//npm.lab.test/:_authToken=secret');
+  const during = await withNpmSettings(folder, async (env) => {
+    const file = env['npm_config_userconfig'] ?? '';
+    return `${(statSync(file).mode & 0o777).toString(8)} ${readdirSync(folder).join()}`;
+  });
+  expect(during).toBe(`600 .npmrc-${process.pid}`);
+  expect(readdirSync(folder)).toEqual([]);
 });
 
 describe('pip', () => {
@@ -100,7 +114,7 @@ it('removes the same variables of Node and npm as a stack does', async () => {
     NPM_CONFIG_OMIT: 'dev',
     PYTHONHOME: '/x',
     NODE_EXTRA_CA_CERTS: '/ca',
-    NODE_OPTIONS: '--inspect --use-openssl-ca',
+    NODE_OPTIONS: '--inspect --use-openssl-ca --dns-result-order ipv4first --require /x.js',
     PATH: '/bin',
     https_proxy: 'http://proxy.test:3128',
   };

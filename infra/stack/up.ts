@@ -53,7 +53,8 @@ const hopelessFailures = 3;
 export async function ensureStack(options: EnsureStackOptions): Promise<StackInfo> {
   const { home } = options;
   requireSetUp(home);
-  await requireLimits();
+  // A stack that runs has what it needs, and its own threads count as this user's.
+  if (readStack(home) === undefined) await requireLimits();
   await requireHere(options.listen);
   makeStackFolder(home);
   await chooseServers(home);

@@ -109,4 +109,9 @@ describe('a module of verl’s recipes', () => {
     '%s does what no recipe says',
     (module) => expect(imported('lost.sh', call('', module)).losses[0]?.why).toContain(module),
   );
+
+  it('that nobody knows is a loss, also where its configuration is known', () => {
+    const own = imported('lost.sh', call('--config-name=ppo_trainer', 'my.own.main_grpo'));
+    expect(own.losses.map(({ why }) => why)).toEqual([expect.stringContaining('my.own.main_grpo is no module')]);
+  });
 });

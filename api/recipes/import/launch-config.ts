@@ -35,6 +35,11 @@ export function launchConfig({ module, line, words }: Launch, place: LaunchPlace
   const row = trainingModule(module);
   for (const [path, value] of Object.entries(row?.sets ?? {})) entries.set(path, value);
   if (row?.lost !== undefined) entries.noteLoss(`${module}: ${row.lost}`, line);
+  if (row === undefined)
+    entries.noteLoss(
+      `${module} is no module that petrel knows: what its code does and sets by itself is not read`,
+      line,
+    );
   const options = hydraOptions(words);
   readConfig(options, module, row, place, entries);
   const finish = () => {
@@ -55,13 +60,7 @@ function readConfig(
 ): void {
   const { path, name = row?.config, folders, line } = options;
   const bases = basesOf(place);
-  if (name === undefined) {
-    entries.noteLoss(
-      `${module} is no module that petrel knows: what its code and its configuration set is not read`,
-      line,
-    );
-    return;
-  }
+  if (name === undefined) return;
   const extra = folders.flatMap((folder) => foldersOf(folder, bases));
   const file = [...configFolders(path, module, bases), ...extra]
     .map((folder) => join(folder, `${withoutHoles(name).replace(/\.ya?ml$/, '')}.yaml`))

@@ -1,6 +1,5 @@
 /**
- * Maps verl's keys to a recipe: applies the table, then petrel's own schema. applies the table, then petrel's own
- * schema. Nothing is thrown; everything is reported.
+ * Maps verl's keys to a recipe: applies the table, then petrel's own schema. Nothing is thrown; everything is reported.
  */
 import { checkRecipe } from '../parse.ts';
 import { nearest } from '../../nearest.ts';
