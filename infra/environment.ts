@@ -45,7 +45,8 @@ const keptNodeOptions =
  */
 export function processEnvironment(env: Environment = process.env): NodeJS.ProcessEnv {
   const kept = Object.entries(env).filter(([name]) => name !== 'NODE_OPTIONS' && toolOf(name) === undefined);
-  const options = env['NODE_OPTIONS']?.match(keptNodeOptions) ?? [];
+  const options: string[] = env['NODE_OPTIONS']?.match(keptNodeOptions) ?? [];
+  if (env['PETREL_PRELOAD']) options.push(`--import=${JSON.stringify(env['PETREL_PRELOAD'])}`);
   return {
     ...Object.fromEntries(kept),
     ...(options.length > 0 && { NODE_OPTIONS: options.join(' ') }),

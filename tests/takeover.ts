@@ -47,7 +47,7 @@ const recipe: Tree = {
   ...(otherBits && { deterministic: false }),
   trainer: { total_training_steps: before + 4, save_freq: -1 },
 };
-if (otherBits) process.env['NODE_OPTIONS'] = `--import=${join(process.cwd(), 'tests/black-box/perturbed-engine.mjs')}`;
+if (otherBits) process.env['PETREL_PRELOAD'] = join(process.cwd(), 'tests/black-box/perturbed-engine.mjs');
 
 try {
   await loop.up(pools);

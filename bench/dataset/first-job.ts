@@ -54,6 +54,7 @@ async function startRun(home: string, watched: string, recipe: string, words: re
         ...process.env,
         PETREL_HOME: home,
         NODE_OPTIONS: `--import ${builtFile('bench/dataset/watch-process.js')}`,
+        PETREL_PRELOAD: builtFile('bench/dataset/watch-process.js'),
         [watchFolder]: watched,
       },
       timeout: limitMs,

@@ -110,7 +110,7 @@ describe.skipIf(!hasBf16)('compute: auto', () => {
 });
 
 describe('a run that is not deterministic, on a machine that computes otherwise', () => {
-  const otherMachine = { env: { NODE_OPTIONS: `--import=${join(import.meta.dirname, 'perturbed-engine.mjs')}` } };
+  const otherMachine = { env: { PETREL_PRELOAD: join(import.meta.dirname, 'perturbed-engine.mjs') } };
 
   it('applies its batches again in a new term, asks nobody, and does so whenever its trainer dies', async () => {
     await leftAfterFour('again', 'fp32', 'avx2');

@@ -1,6 +1,6 @@
 /**
  * A preload that makes the engine another machine: after every optimiser step it moves one weight to the next number
- * away from 0; which one depends on the process. `NODE_OPTIONS=--import=<this file>`. To flip a bit instead would undo
+ * away from 0; which one depends on the process. `PETREL_PRELOAD=<this file>`. To flip a bit instead would undo
  * it at the next step.
  */
 import Module from 'node:module';

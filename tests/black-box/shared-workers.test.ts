@@ -81,7 +81,7 @@ export function computeScore() {
       trainer: { total_training_steps: 20, save_freq: -1 },
     });
     for (let i = 0; i < 3; i++) {
-      const run = await start(user, 'recipe.yaml', { NODE_OPTIONS: `--require=${clock}` });
+      const run = await start(user, 'recipe.yaml', { PETREL_PRELOAD: clock });
       runs.push(run);
       if (i === 0)
         await until(

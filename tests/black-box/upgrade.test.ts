@@ -12,7 +12,7 @@ const stackBuild = () =>
 const build = readFileSync(join(root, 'dist/build-id'), 'utf8');
 
 beforeAll(() => {
-  for (const path of ['package.json', 'tsconfig.json', 'cli/bin.mjs', 'dist', 'build'])
+  for (const path of ['package.json', 'tsconfig.json', 'cli/bin.mjs', 'infra/bootstrap', 'dist', 'build'])
     cpSync(join(root, path), join(older, path), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(older, 'node_modules'));
   writeFileSync(join(older, 'dist/build-id'), 'an-older-build');

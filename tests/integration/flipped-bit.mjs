@@ -1,6 +1,6 @@
 /**
  * A preload that makes the memory of one worker fail once: after the next optimiser step of the worker that the file
- * FLIP_BIT_OF names, it flips a bit of a weight and removes the file. `NODE_OPTIONS=--import=<this file>`.
+ * FLIP_BIT_OF names, it flips a bit of a weight and removes the file. `PETREL_PRELOAD=<this file>`.
  */
 import { readFileSync, rmSync } from 'node:fs';
 import Module from 'node:module';

@@ -29,7 +29,7 @@ const recipe: Tree = {
 };
 
 const { loop, injector } = loopWithFaults({
-  NODE_OPTIONS: `--import=${join(import.meta.dirname, '../black-box/perturbed-engine.mjs')}`,
+  PETREL_PRELOAD: join(import.meta.dirname, '../black-box/perturbed-engine.mjs'),
 });
 beforeAll(() => loop.up(pools));
 

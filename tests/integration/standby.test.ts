@@ -27,7 +27,7 @@ const alone: Tree = { trainer: { total_training_steps: iterations, save_freq: 10
 const withStandby = mergeTrees(alone, { trainer: { standby: 1 } });
 
 const { loop, injector } = loopWithFaults({
-  NODE_OPTIONS: `--import=${join(import.meta.dirname, 'flipped-bit.mjs')}`,
+  PETREL_PRELOAD: join(import.meta.dirname, 'flipped-bit.mjs'),
 });
 const flipOrder = join(loop.home, 'flip-bit-of');
 let undisturbed: StartedRun;
