@@ -6,7 +6,9 @@
 #ifndef PETREL_GUARD_LISTENER_H
 #define PETREL_GUARD_LISTENER_H
 
+#include <errno.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -20,6 +22,19 @@
 #ifndef SECCOMP_USER_NOTIF_FLAG_CONTINUE
 #define SECCOMP_USER_NOTIF_FLAG_CONTINUE 1
 #endif
+
+/*
+ * The kernel counts the files that all processes of a user have in flight. Another sandbox of the same user may hold
+ * that number, until its program sends or ends, so this one waits for its turn: 30 seconds at most.
+ */
+static int send_in_turn(int channel, const struct msghdr* message) {
+  for (int tries = 0; tries < 3000; tries++) {
+    if (sendmsg(channel, message, 0) == 1) return 0;
+    if (errno != ETOOMANYREFS) return -1;
+    poll(NULL, 0, 10);
+  }
+  return -1;
+}
 
 /* Sends a byte, with `file` if it is one. */
 static int send_file(int channel, int file) {
@@ -35,7 +50,7 @@ static int send_file(int channel, int file) {
     head->cmsg_len = CMSG_LEN(sizeof file);
     memcpy(CMSG_DATA(head), &file, sizeof file);
   }
-  return sendmsg(channel, &message, 0) == 1 ? 0 : -1;
+  return send_in_turn(channel, &message);
 }
 
 /* The file that came; -1 when none did. */

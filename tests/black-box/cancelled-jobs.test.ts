@@ -30,6 +30,9 @@ function scorers(): number[] {
 const lives = (pid: number) =>
   existsSync(`/proc/${pid}/stat`) && !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
 
+/** No validation: its jobs are rollouts, too. */
+const trainer = { total_training_steps: 10_000, save_freq: 1_000, val_before_train: false, test_freq: -1 };
+
 /** Two workers with all roles. A run can hold the trainer of one and the reward slots of both. */
 const fleet = { pools: { local: { roles: ['trainer', 'rollout', 'reward'], workers: 2, threads: 1 } } };
 
@@ -73,11 +76,12 @@ describe.each([
   [
     'samples',
     'rollout',
-    { data: { max_response_length: 900, train_batch_size: 32 }, rollout: { n: 8, temperature: 50 } },
+    // One job of 256 long responses: it takes much longer than the command.
+    { data: { max_response_length: 900, train_batch_size: 32 }, rollout: { n: 8, max_num_seqs: 256, temperature: 50 } },
   ],
 ] as const)('a run that %s', (name, stage, recipe) => {
   it(`leaves the worker at its cancel in ${stage}`, async () => {
-    user.recipe(`${name}.yaml`, { fleet, trainer: { total_training_steps: 10_000, save_freq: 1_000 }, ...recipe });
+    user.recipe(`${name}.yaml`, { fleet, trainer, ...recipe });
     const run = await user.petrel('run', `${name}.yaml`, '--name', name, '--detach');
     expect(run.code, run.err).toBe(0);
     await seenRun(user, name, (now) => ended.includes(now.state) || now.stage === stage);
