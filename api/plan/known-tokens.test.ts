@@ -108,4 +108,18 @@ describe('a token that the model has no embedding for', () => {
       }),
     );
   });
+
+  it('is named as one of several end tokens', async () => {
+    const id = 4000;
+    const model = modelWith('several', []);
+    const config = JSON.parse(readFileSync(join(model, 'config.json'), 'utf8')) as Record<string, unknown>;
+    writeFileSync(join(model, 'config.json'), JSON.stringify({ ...config, eos_token_id: id }));
+    expect(await checks(model, rowsFile('several.jsonl', ['1+1=']))).toContainEqual(
+      expect.objectContaining({
+        name: 'tokenizer',
+        status: 'warning',
+        detail: expect.stringContaining(`the end tokens ${id} never come: the model has the tokens 0 to 17`),
+      }),
+    );
+  });
 });

@@ -62,6 +62,11 @@ export const tokenizerCheck: Check = {
         `${path}: no response could end: the model has embeddings for the tokens 0 to ${vocab - 1}, and the end tokens are ${beyond.join(', ')}`,
         { where: path, hint: 'resize the model’s embedding to the tokenizer, or name an end token that the model has' },
       );
+    if (tokenizer.vocabSize <= vocab && beyond.length > 0)
+      return {
+        status: 'warning',
+        detail: `${path}: the end tokens ${beyond.join(', ')} never come: the model has the tokens 0 to ${vocab - 1}; correct eos_token_id of config.json or generation_config.json`,
+      };
     if (tokenizer.vocabSize <= vocab) return endTokens(path, tokenizer);
     return { status: 'warning', detail: `${path}: ${await withoutEmbedding(tokenizer, vocab)}` };
   },
