@@ -76,8 +76,8 @@ describe.each([
   [
     'samples',
     'rollout',
-    // One job of 256 long responses: it takes much longer than the command.
-    { data: { max_response_length: 900, train_batch_size: 32 }, rollout: { n: 8, max_num_seqs: 256, temperature: 50 } },
+    // A job has the 16,384 responses of one prompt: it takes much longer than the command.
+    { data: { train_batch_size: 4 }, rollout: { n: 16_384, temperature: 50 }, actor: { ppo_mini_batch_size: 4 } },
   ],
 ] as const)('a run that %s', (name, stage, recipe) => {
   it(`leaves the worker at its cancel in ${stage}`, async () => {
