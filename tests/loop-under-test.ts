@@ -338,8 +338,9 @@ export class LoopUnderTest {
 
   /** Undefined while it is being restarted. */
   processIfThere(name: string): ReturnType<typeof processOf> | undefined {
-    const child = readStack(this.home)?.children.find((one) => one.name === name);
-    return child?.pid === undefined ? undefined : this.process(name);
+    const stack = readStack(this.home); // once: the next read may find it restarting
+    const child = stack?.children.find((one) => one.name === name);
+    return child?.pid === undefined || child.startTime === undefined ? undefined : processOf(present(stack), name);
   }
 
   #recipe(kind: RunKind): Tree {
