@@ -2,7 +2,9 @@
  * `npm test` runs every test but those with the tag `long`, which `npm run test:long` runs: files whose first line is
  * `@module-tag long`, and tests with `tags: ['long']`. A test is long when it repeats with other seeds, places, servers
  * or damages what a quicker one shows once (a kill in each stage, a power cut at each call), or when one thing takes
- * minutes. So `npm test` keeps each unit, each contract of a port, and one test for each thing that a stack does.
+ * minutes, or when it needs what a laptop does not have: several control machines, another processor or build, servers
+ * of others. So `npm test` keeps each unit, each contract of a port, and one test for each thing that a stack does on a
+ * laptop.
  *
  * Projects are by cost. `unit`: beside the files they test, quick. `component`: the same, with the engine or with
  * processes. `contract`: suites that every implementation of a port passes. `integration`: real servers and processes,

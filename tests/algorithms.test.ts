@@ -1,3 +1,4 @@
+// @module-tag long
 /** `npm run algorithms` on a real stack, with one recipe. */
 import { spawnSync } from 'node:child_process';
 import { expect, it } from 'vitest';

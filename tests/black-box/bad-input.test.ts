@@ -348,7 +348,7 @@ describe('is refused at the start:', () => {
   });
 });
 
-describe('pauses the run:', () => {
+describe('pauses the run:', { tags: ['long'] }, () => {
   it.each(atSample)('$what', async (one) => {
     prepare(one);
     const ran = await user.petrel('run', 'recipe.yaml', ...one.with, '--wait', '--json');

@@ -1,3 +1,4 @@
+// @module-tag long
 /** Runs that are not deterministic, on processors that compute otherwise. PETREL_ISA lowers this one's class. */
 import { existsSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

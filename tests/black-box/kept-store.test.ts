@@ -75,17 +75,21 @@ describe('the store of 5ad3543', () => {
       expect(store.states('grpo-killed')).toEqual(store.states('grpo-completed'));
     });
 
-    it.each(['grpo-paused', 'grpo-stopped', 'grpo-failed'])('%s is resumed to the same weights', async (name) => {
-      await petrel('resume', name, '--wait');
-      expect(store.states(name)).toEqual(store.states('grpo-completed'));
-    });
+    it.each(['grpo-paused', 'grpo-stopped', 'grpo-failed'])(
+      '%s is resumed to the same weights',
+      { tags: ['long'] },
+      async (name) => {
+        await petrel('resume', name, '--wait');
+        expect(store.states(name)).toEqual(store.states('grpo-completed'));
+      },
+    );
 
-    it('the cancelled run is resumed from an iteration to the same weights', async () => {
+    it('the cancelled run is resumed from an iteration to the same weights', { tags: ['long'] }, async () => {
       await petrel('resume', 'grpo-cancelled', '--from', '2', '--accept', '--wait');
       expect(store.states('grpo-cancelled')).toEqual(store.states('grpo-completed'));
     });
 
-    it('the killed run of another stack is taken over', async () => {
+    it('the killed run of another stack is taken over', { tags: ['long'] }, async () => {
       await petrel('resume', 'sft-killed', '--accept', '--wait');
       expect(await store.status('sft-killed')).toMatchObject({ state: 'completed', iteration: 6, owner: 'kept-a' });
     });
@@ -104,6 +108,7 @@ describe('the store of 5ad3543', () => {
 
     it.each(['grpo-redone', 'grpo-trimmed', 'plain-completed', 'sft-completed'])(
       '%s is resumed with more iterations',
+      { tags: ['long'] },
       async (name) => {
         await petrel('resume', name, 'trainer.total_training_steps=8', '--accept', '--wait');
         expect(await store.status(name)).toMatchObject({ state: 'completed', iteration: 8, term: expect.any(Number) });

@@ -1,3 +1,4 @@
+// @module-tag long
 /** Deterministic runs with an arithmetic that no build has any longer. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

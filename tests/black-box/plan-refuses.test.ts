@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * `petrel plan` refuses everything that `petrel run` refuses, with the same code and text, and leaves no files behind.
  */

@@ -135,7 +135,7 @@ describe('the input and output of a scorer', () => {
     });
   });
 
-  it('cannot send control characters to a terminal through an error', async () => {
+  it('cannot send control characters to a terminal through an error', { tags: ['long'] }, async () => {
     scoredBy(
       'rude.js',
       `export const computeScore = ({ solutionStr, groundTruth }) => { if (solutionStr === groundTruth) return 1; throw new Error('\\u001b[2J\\u001b]0;title\\u0007\\u009b31m\\u202eabc'); };`,
@@ -168,7 +168,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
   });
 });
 
-describe('after a bug in a scorer', () => {
+describe('after a bug in a scorer', { tags: ['long'] }, () => {
   const bug = (right: boolean) =>
     `export function computeScore({ solutionStr, groundTruth }) {\n  ${right ? '' : 'if (solutionStr !== groundTruth) null.length;\n  '}return solutionStr.length;\n}\n`;
 

@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * A worker that cannot do some work, beside one that can: the run continues, and `petrel status` shows the unmet need.
  */

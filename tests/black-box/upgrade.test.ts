@@ -1,3 +1,4 @@
+// @module-tag long
 /** A newer build of petrel takes over a home whose stack an older build runs. */
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -248,7 +248,9 @@ describe('an endpoint', () => {
   });
 });
 
-it('reward workers that are killed in the middle of a call cost no score, and give none twice (seed 42)', async () => {
+it('reward workers that are killed in the middle of a call cost no score, and give none twice (seed 42)', {
+  tags: ['long'],
+}, async () => {
   const { open, answering } = gate();
   server.answering = answering;
   const run = await loop.start(judged({ max_concurrent: 4 }));
@@ -263,7 +265,9 @@ it('reward workers that are killed in the middle of a call cost no score, and gi
   expect(server.most).toBeLessThanOrEqual(4);
 });
 
-it('a control process that is killed during calls lets no more through than before (seed 42)', async () => {
+it('a control process that is killed during calls lets no more through than before (seed 42)', {
+  tags: ['long'],
+}, async () => {
   const { open, answering } = gate();
   server.answering = answering;
   const run = await loop.start(judged({ max_concurrent: 4 }));

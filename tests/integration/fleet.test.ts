@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * A fleet that is bought, on the test cloud (tests/cloud): its machines execute the real user data in empty homes. A
  * run makes its rollouts and scores on them; they are bought when it needs them, and given back afterwards.

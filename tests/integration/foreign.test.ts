@@ -1,3 +1,4 @@
+// @module-tag long
 /** Messages that were not encrypted with the stack's key, sent to the workflows of a real run. */
 import { Client, Connection } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';

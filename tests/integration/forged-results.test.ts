@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * Results that a process wrote which had not claimed the job: a job's id follows from its input, so everybody can name
  * it.

@@ -1,3 +1,4 @@
+// @module-tag long
 import { jetstreamManager } from '@nats-io/jetstream';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';

@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * A worker that joins in the middle of a rollout stage gets the present weights, and takes jobs that wait. The samplers
  * are slow (PETREL_PACE).

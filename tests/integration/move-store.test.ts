@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * Moves a run to another store by the commands of docs/do/operations.md: the test reads the page and runs its lines.
  */

@@ -1,3 +1,4 @@
+// @module-tag long
 /** A sampler of the user's own: it weighs the rows after every batch, and its answers are part of the records. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * Every advantage estimator with every policy loss, by the registries: the pair trains for two iterations of two steps,
  * in one process, or a recipe that names it is refused with the reason.

@@ -1,3 +1,4 @@
+// @module-tag long
 import { beforeAll, describe, expect, it } from 'vitest';
 import { skipBatch } from '../../api/runs/skip.ts';
 import type { ArmedFault } from '../../infra/faults/index.ts';

@@ -1,3 +1,4 @@
+// @module-tag long
 /** Retention on a real run: the janitor removes what the floor frees, and the run continues to the same weights. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { verifyBatches, verifyCheckpoints } from '../../api/checkpoints/verify.ts';

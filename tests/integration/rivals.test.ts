@@ -1,3 +1,4 @@
+// @module-tag long
 /** Two stacks, each with a separate home, and one run: the run is moved or taken over, and a stack returns late. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * Samples are scored when they have ended, and not when their rollout job has. The sampling worker stands still in the
  * middle of the job while the first samples are scored, so no clock decides what the test sees.

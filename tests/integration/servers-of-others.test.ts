@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * A stack with the servers of stack.yaml: a cluster of three NATS servers with accounts, and a namespace of a Temporal
  * server.

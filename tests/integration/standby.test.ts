@@ -97,7 +97,7 @@ describe('a run with a standby (seed 42)', () => {
     },
   );
 
-  it('goes on without the standby when that one is killed, and gets another', async () => {
+  it('goes on without the standby when that one is killed, and gets another', { tags: ['long'] }, async () => {
     const run = await loop.start(withStandby);
     const { standby } = await trainersOf(run);
     await kill(loop.process(standby));
@@ -105,7 +105,7 @@ describe('a run with a standby (seed 42)', () => {
     expect(await essences(run)).toEqual(await essences(undisturbed));
   });
 
-  it('gives its standby to a run that needs a trainer', async () => {
+  it('gives its standby to a run that needs a trainer', { tags: ['long'] }, async () => {
     const run = await loop.start(withStandby);
     await trainersOf(run);
     // A run whose standby is taken while it still loads does not say so.
@@ -119,6 +119,7 @@ describe('a run with a standby (seed 42)', () => {
 
   it.each(['leader', 'standby'] as const)(
     'pauses before anything is built on a state in which a bit of its %s was flipped, names both machines, and is resumed to the same bits',
+    { tags: ['long'] },
     async (who) => {
       const run = await loop.start(withStandby);
       const trainers = await trainersOf(run);

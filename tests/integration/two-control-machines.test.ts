@@ -1,3 +1,4 @@
+// @module-tag long
 /** Two control machines of one stack (tests/two-control-machines.ts), with a folder as their store. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';

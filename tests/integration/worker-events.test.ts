@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * What becomes of workers is a record in the log of a run, and counted in the metrics of the iteration in which it
  * happened.
