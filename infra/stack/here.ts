@@ -8,6 +8,9 @@ import { errorToJson } from '../../core/errors.ts';
 /** The addresses that hosts had when a server could listen there. */
 const lastAddresses = new Map<string, string>();
 
+/** Errors of this process or machine, which say nothing about an address. */
+const noRoom: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS', 'ENOMEM']);
+
 /**
  * Why no server of this machine can listen at the host; undefined: one can. A name server that does not answer says
  * nothing about a name: then the name's last address decides.
@@ -20,6 +23,7 @@ export async function whyNotHere(host: string): Promise<string | undefined> {
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'EADDRNOTAVAIL') return `this machine does not have the address ${host} now`;
+    if (code !== undefined && noRoom.has(code)) return undefined;
     const last = lastAddresses.get(host);
     if (code === 'EAI_AGAIN' && last !== undefined && last !== host) return await whyNotHere(last);
     if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the name ${host} has no address here now`;

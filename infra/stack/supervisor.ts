@@ -157,10 +157,11 @@ export class Supervisor {
     while (this.#phase === 'running') {
       await delay(tendMs);
       if (this.#unwritten) this.#publish();
-      await this.#followAddress();
+      // A disk that is full, for one, must not end the supervision: the next look tries again.
+      await this.#followAddress().catch((error: unknown) => this.#log(`address of --listen: ${String(error)}`));
       await this.#enqueue(() =>
         all(this.#phase === 'running' ? this.#ofKind('nats') : [], (child) => child.replaceIfStuck()),
-      );
+      ).catch((error: unknown) => this.#log(`stuck servers: ${String(error)}`));
     }
   }
 
