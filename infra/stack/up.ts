@@ -98,8 +98,8 @@ export async function keepStack(
   while (!signal.aborted) {
     try {
       if (!lockHolder(lockFolder(home)) && !(started && isAlive(started))) {
-        log('the supervisor is gone; starting it again');
         started = startSupervisor(home, [onlyIfUp]);
+        log(`the supervisor is gone; process ${started?.pid ?? 'unknown'} takes its place`);
       }
     } catch (error) {
       log(`the supervisor could not be started: ${errorToJson(error).message}`); // a full disk: tried again

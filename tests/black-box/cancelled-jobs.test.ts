@@ -1,3 +1,4 @@
+// @module-tag long
 /** A cancelled run's jobs end at once in every stage, and one run's scorers never block another run. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

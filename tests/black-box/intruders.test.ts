@@ -1,3 +1,4 @@
+// @module-tag long
 /** What another user of the machine can do to a running stack through its ports on the loopback interface. */
 import { spawn } from 'node:child_process';
 import { existsSync, lchownSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

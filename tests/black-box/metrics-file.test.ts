@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * `trainer.logger: file` writes a row for each committed iteration, no matter which processes are killed or what is
  * repeated.

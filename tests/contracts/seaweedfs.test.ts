@@ -1,3 +1,4 @@
+// @module-tag long
 import { startSeaweed } from '../s3-servers.ts';
 import { s3Contract } from './s3.ts';
 

@@ -1,3 +1,4 @@
+// @module-tag long
 /** What evaluators call is what runs call: functions that reference cases enter are entered by recipes, too. */
 import { Session } from 'node:inspector/promises';
 import { fileURLToPath } from 'node:url';

@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * A run that continues with another recipe: the change is shown, accepted, and applied from a new term on. Earlier
  * iterations replay unchanged.

@@ -1,3 +1,4 @@
+// @module-tag long
 import { rmSync, writeFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { actorOf, shardsOf } from '../../core/records/components.ts';

@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * What the reference cases call is what runs call: recipes enter every function that a registry of `core/rl` names,
  * each in a whole run of two iterations. The functions are the real ones; they are only counted.

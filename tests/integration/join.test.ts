@@ -1,3 +1,4 @@
+// @module-tag long
 /** Machines that join a stack over TLS on loopback: each is a process group with an empty home. */
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,3 +1,4 @@
+// @module-tag long
 import { createServer } from 'node:http';
 import type { Server } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -1,3 +1,4 @@
+// @module-tag long
 /**
  * A run with `trainer.standby: 1`: a second trainer applies every batch, leads at once when the first is lost, and
  * checks it.
