@@ -17,7 +17,7 @@ import { connectNats } from '../nats/connection.ts';
 import { connectTemporalClient } from '../temporal/connection.ts';
 import { poll } from '../poll.ts';
 import { strangers } from './adoption.ts';
-import { keepStack, logTail, readStack, stopStack } from './index.ts';
+import { keepStack, readStack, stopStack } from './index.ts';
 import { identify, isAlive, waitForExit } from './process.ts';
 
 let under: StackUnderTest;
