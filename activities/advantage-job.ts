@@ -3,6 +3,7 @@
  * values of a critic that another trainer may have. Each is derived from the records, so every caller gets the same job
  * id.
  */
+import { queueOf } from '../core/records/profile-ids.ts';
 import { samplesResponses } from '../core/run-kinds.ts';
 import type { AdvantageInput } from '../core/wire/jobs.ts';
 import type { JobRequest } from '../infra/nats/dispatcher.ts';
@@ -30,7 +31,7 @@ export function advantageJob(
     runId: log.runId,
     at: { term: head.term, iteration: head.position },
     store: log.store,
-    profile: profile.id,
+    profile: queueOf(profile),
     input: {
       kind: recipe.kind,
       iteration: head.position + 1,
@@ -64,5 +65,5 @@ export function valuesJob(
   const { values: _, ...ofBatch } = input;
   const profile = profileOfPart(head, part);
   const partState = stateOfPart({ runStateOf }, head, part);
-  return { ...batch, stage: 'values', profile: profile.id, input: { ...ofBatch, ...part, profile, partState } };
+  return { ...batch, stage: 'values', profile: queueOf(profile), input: { ...ofBatch, ...part, profile, partState } };
 }

@@ -1,5 +1,6 @@
 /** The validation of runs that learn pairs: which of the two responses the model at the head prefers. */
 import { PauseError } from '../core/errors.ts';
+import { queueOf } from '../core/records/profile-ids.ts';
 import { recordFormat } from '../core/records/schema.ts';
 import type { EvalRecord } from '../core/records/schema.ts';
 import { parseScoreTable } from '../core/wire/score-table.ts';
@@ -54,7 +55,7 @@ function requestOf({ context, head }: At): JobRequest<'compare'> {
     runId: log.runId,
     at: { term: head.term, iteration: head.position },
     store: log.store,
-    profile: profile.id,
+    profile: queueOf(profile),
     input: {
       kind: recipe.kind === 'rm' ? 'rm' : 'dpo',
       position: head.position,

@@ -7,7 +7,7 @@ import type { Recipe } from '../core/recipe/index.ts';
 import { blockHashOf, namedBlockHash, newBlockHash } from '../core/records/block-hash.ts';
 import { actorOf, someOf } from '../core/records/components.ts';
 import { keys } from '../core/records/keys.ts';
-import { anyProfile } from '../core/records/profile-ids.ts';
+import { anyProfile, queueOf } from '../core/records/profile-ids.ts';
 import { recordFormat, termRecord } from '../core/records/schema.ts';
 import type { CheckpointManifest, NumericProfile, RunRecord, TermRecord } from '../core/records/schema.ts';
 import type { EngineSettings, OpenInput, OpenOutput } from '../core/wire/jobs.ts';
@@ -26,9 +26,9 @@ import type { Part } from './settings.ts';
 /** `auto` becomes the compute type that every worker of the pool has, so that each of them can serve the run. */
 async function commonCompute(ports: ActivityPorts, settings: EngineSettings): Promise<EngineSettings> {
   if (settings.compute !== 'auto' || settings.deterministic) return settings;
-  const engines = (await ports.listWorkers()).filter(({ roles }) => roles.some((role) => role !== 'reward'));
-  const allHaveBf16 = engines.every(({ computes }) => computes === undefined || computes.includes('bf16'));
-  return allHaveBf16 ? settings : { ...settings, compute: 'fp32' };
+  const engines = (await ports.listWorkers()).flatMap((worker) => worker.engines);
+  const own = engines.filter(({ name }) => name === settings.engine);
+  return own.every(({ computes }) => computes.includes('bf16')) ? settings : { ...settings, compute: 'fp32' };
 }
 
 /** Loads the base model on a trainer, or the state that a fork starts with, and opens the first term. */
@@ -54,7 +54,7 @@ export async function openTerm(
         runId: ref.runId,
         at: { term: 1, iteration: origin?.position ?? 0 },
         store: log.store,
-        profile: like?.id ?? anyProfile,
+        profile: queueOf(like ?? { engine: engine.engine, id: anyProfile }),
         input: {
           model: inputs.model,
           engine: like === undefined ? engine : { ...engine, compute: like.compute },
@@ -76,7 +76,7 @@ export async function openTerm(
   });
   if (origin !== undefined && output.parts !== undefined)
     await putFirstCheckpoint(ports, log, origin.position, output.stateDigest, output.parts);
-  const { compute, deterministic, isa } = actorOf(output.components).profile;
+  const { compute, deterministic, device, engine: name } = actorOf(output.components).profile;
   const record: TermRecord = {
     format: recordFormat,
     runId: ref.runId,
@@ -95,7 +95,11 @@ export async function openTerm(
     return other.startState === record.startState;
   });
   if (origin !== undefined) await log.store.remove(keys.pin(origin.runId, ref.runId));
-  ports.say(ref.runId, 'debug', `opened term 1: ${compute}${deterministic ? ' deterministic' : ''} on ${isa}`);
+  ports.say(
+    ref.runId,
+    'debug',
+    `opened term 1: ${compute}${deterministic ? ' deterministic' : ''} on ${name}, ${device}`,
+  );
   return { term: decided.record.term };
 }
 

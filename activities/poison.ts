@@ -99,7 +99,7 @@ async function join(
   const timings = {
     'timing_s/rollout': parts.reduce((sum, part) => sum + Number(part.timings['timing_s/rollout'] ?? 0), 0),
   };
-  return settle(ports, job, joinTrajectories(decoded, job.input.samplesPerDraw), timings);
+  return settle(ports, job, joinTrajectories(decoded), timings);
 }
 
 /**
@@ -124,11 +124,12 @@ async function poisonSample(
     job,
     {
       weightsDigest: input.weights,
-      samplesPerDraw: 1,
+      drawOffsets_G1: Int32Array.of(0, 1),
       draw_S: Int32Array.of(at(input.draws, 0).draw),
       row_S: Int32Array.of(at(input.draws, 0).row),
       promptTokens: none,
-      promptOffsets_G1: Int32Array.of(0, 0),
+      promptOffsets_P1: Int32Array.of(0, 0),
+      prompt_S: Int32Array.of(0),
       responseTokens_T: none,
       responseOffsets_S1: Int32Array.of(0, 0),
       logProbs_T: new Float32Array(0),

@@ -15,8 +15,9 @@ function request(of: string, store = new MemoryStore()): JobRequest<'checkpoint'
     id: 'p',
     compute: 'fp32',
     deterministic: true,
-    isa: 'avx2',
-    engine: 'e',
+    engine: 'native',
+    device: 'avx2',
+    build: 'e',
     maxTokensPerMicroBatch: 1,
   } as const;
   return {

@@ -7,7 +7,7 @@ import { cursorAfter } from '../core/rl/draws.ts';
 import { endpointSettings, rewardComponentsOf, scoresLists } from '../core/recipe/index.ts';
 import { scorerSettings } from '../core/recipe/scorer-settings.ts';
 import type { Publication } from '../core/records/publications.ts';
-import { anyProfile } from '../core/records/profile-ids.ts';
+import { anyProfile, queueOf } from '../core/records/profile-ids.ts';
 import type { NumericProfile } from '../core/records/schema.ts';
 import type { Digest } from '../core/ids.ts';
 import type { RolloutPurpose, ScoringSettings } from '../core/wire/jobs.ts';
@@ -39,9 +39,10 @@ export function rolloutJobs(
       runId: log.runId,
       at: { term: at.term, iteration: at.position },
       store: log.store,
-      profile: profile.id,
+      profile: samplingQueue(profile, recipe.rollout.name),
       input: {
         purpose,
+        sampler: recipe.rollout.name,
         model: inputs.model,
         dataset,
         weights: at.weightsDigest,
@@ -60,6 +61,10 @@ export function rolloutJobs(
   }
   return jobs;
 }
+
+/** A sampler that is no trainer promises no bits: any worker that has it may sample. */
+const samplingQueue = (profile: NumericProfile, sampler: string): string =>
+  queueOf(sampler === profile.engine ? profile : { engine: sampler, id: anyProfile });
 
 /** The cursor behind so many waves of an iteration that starts at `cursor`. */
 export function cursorOfWave({ draws, candidates = draws }: RunContext, cursor: number, waves: number): number {

@@ -33,6 +33,7 @@ export type Part = Trains;
 
 export function engineSettings(recipe: Recipe): EngineSettings {
   return {
+    engine: recipe.trainer.engine,
     compute: recipe.model.compute_dtype,
     deterministic: recipe.deterministic !== false,
     maxTokensPerMicroBatch: recipe.actor.ppo_max_token_len_per_gpu,

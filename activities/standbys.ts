@@ -12,7 +12,6 @@
  */
 import { errorToJson, PauseError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
-import { anyProfile } from '../core/records/profile-ids.ts';
 import type { Presence } from '../core/wire/messages.ts';
 import type { JobRequest, JobResult } from '../infra/nats/dispatcher.ts';
 import type { ActivityPorts } from './ports.ts';
@@ -237,7 +236,7 @@ function canTrain({ roles, state, lease, profiles }: Presence, { runId, profile 
     roles.includes('trainer') &&
     (state === 'ready' || state === 'busy') &&
     (lease === undefined || lease === runId) &&
-    (profile === anyProfile || profiles.includes(profile))
+    profiles.includes(profile)
   );
 }
 

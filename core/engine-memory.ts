@@ -9,8 +9,9 @@
  */
 import { isTied } from './decoder-spec.ts';
 import type { DecoderSpec } from './decoder-spec.ts';
-import type { PolicyOptions, SamplerRoom } from './ports/engines.ts';
+import type { PolicyOptions } from './ports/engines.ts';
 import type { ComputeType } from './ports/policy.ts';
+import type { SamplerRoom } from './ports/sampler.ts';
 
 /** Bytes by what they hold. */
 export interface ModelMemory {

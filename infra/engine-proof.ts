@@ -3,17 +3,12 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { TerminalError } from '../core/errors.ts';
-import { engineProof } from '../core/wire/engine-proof.ts';
+import { engineFacts } from '../core/wire/engine-facts.ts';
 import { builtFile } from './home.ts';
 
-const report = z.object({
-  isa: z.string(),
-  build: z.string(),
-  addedFlags: z.string(),
-  proofs: z.array(engineProof),
-});
+const report = engineFacts.required({ proofs: true }).extend({ addedFlags: z.string() });
 
-/** An engine, and what it proved about its bits. */
+/** What the native engine says of itself, and the name of the flags that a person added to its build. */
 export type EngineReport = z.infer<typeof report>;
 
 /** Probes the engine of this machine. Throws TerminalError where it cannot be loaded. */

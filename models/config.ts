@@ -45,6 +45,11 @@ export function readDecoderSpec(
   };
 }
 
+/** The number of tokens that a model knows: every decoder's config.json states it, whatever engine runs the model. */
+export function vocabOf(configJson: unknown, where = 'config.json'): number {
+  return new Fields(configJson, where).size('vocab_size');
+}
+
 /** The head that the folder of a config.json holds; undefined for a class that is not known. */
 export function headOfConfig(configJson: unknown): HeadKind | undefined {
   const { architectures } = configJson as { readonly architectures?: unknown };

@@ -1,7 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
-import { decodeTrajectories, encodeTrajectories, joinTrajectories, offsetsOf, singleTurn } from './trajectories.ts';
+import {
+  decodeTrajectories,
+  encodeTrajectories,
+  groupsOf,
+  joinTrajectories,
+  offsetsOf,
+  promptOf,
+  singleTurn,
+} from './trajectories.ts';
 import { at } from '../core/at.ts';
 import type { Trajectories } from './trajectories.ts';
 
@@ -15,11 +23,12 @@ function made(draws: readonly number[], first: number, n: number): Trajectories 
   const segments = responses.map(({ length }) => (length > 1 ? [1, length] : length === 1 ? [1] : []));
   return {
     weightsDigest: 'w',
-    samplesPerDraw: n,
+    drawOffsets_G1: offsetsOf(draws.map(() => n)),
     draw_S: Int32Array.from(samples, ({ draw }) => draw),
     row_S: Int32Array.from(samples, ({ draw }) => draw * 7),
     promptTokens: Int32Array.from(prompts.flat()),
-    promptOffsets_G1: offsetsOf(prompts.map((prompt) => prompt.length)),
+    promptOffsets_P1: offsetsOf(prompts.map((prompt) => prompt.length)),
+    prompt_S: Int32Array.from(samples, ({ draw }) => draws.indexOf(draw)),
     responseTokens_T: Int32Array.from(responses.flat()),
     responseOffsets_S1,
     logProbs_T: Float32Array.from(responses.flat(), (token) => -token),
@@ -32,6 +41,10 @@ function made(draws: readonly number[], first: number, n: number): Trajectories 
     session_S: Int32Array.from(samples, ({ sample }) => sample),
     output_S: Int32Array.from(samples, ({ sample }) => sample % 2),
     columns: { turns: Float32Array.from(samples, ({ draw, sample }) => draw + sample) },
+    tokenColumns: {
+      experts: { data: Int32Array.from(responses.flat().flatMap((token) => [token, token + 1])), width: 2 },
+      weight: { data: Float32Array.from(responses.flat(), (token) => token / 4), width: 1 },
+    },
     stopReason_S: Uint8Array.from(samples, ({ sample }) => 1 + (sample % 2)),
   };
 }
@@ -59,7 +72,7 @@ describe('trajectories', () => {
         (d, n, numbers) => {
           const draws = Array.from({ length: d }, (_, i) => i + 3);
           const choose = (below: number) => Number(numbers.next().value) % below;
-          expect(encodeTrajectories(joinTrajectories(cut(draws, 0, n, choose), n))).toEqual(
+          expect(encodeTrajectories(joinTrajectories(cut(draws, 0, n, choose)))).toEqual(
             encodeTrajectories(made(draws, 0, n)),
           );
         },
@@ -71,7 +84,8 @@ describe('trajectories', () => {
     const poisoned: Trajectories = {
       ...made([5], 0, 1),
       promptTokens: new Int32Array(0),
-      promptOffsets_G1: Int32Array.of(0, 0),
+      promptOffsets_P1: Int32Array.of(0, 0),
+      prompt_S: Int32Array.of(0),
       responseTokens_T: new Int32Array(0),
       responseOffsets_S1: Int32Array.of(0, 0),
       logProbs_T: new Float32Array(0),
@@ -79,7 +93,7 @@ describe('trajectories', () => {
       ...singleTurn(Int32Array.of(0, 0), Int32Array.of(0), 7),
       stopReason_S: Uint8Array.of(3),
     };
-    const joined = joinTrajectories([poisoned, made([5], 1, 2)], 3);
+    const joined = joinTrajectories([poisoned, made([5], 1, 2)]);
     expect([...joined.promptTokens]).toEqual([5, 6]);
     expect([...joined.stopReason_S]).toEqual([3, 2, 1]);
     expect([...(joined.columns['turns'] ?? [])]).toEqual([Number.NaN, 6, 7]);
@@ -95,6 +109,32 @@ describe('trajectories', () => {
     expect(read).toEqual({ ...now, ...singleTurn(now.responseOffsets_S1, Int32Array.of(0, 1, 2, 0, 1, 2), -1) });
   });
 
+  it('of format 2 have as many samples of each draw, all with its prompt, and nothing of single tokens', () => {
+    const [now, { tensors }] = [made([5, 6], 0, 3), decodeSafetensors(encodeTrajectories(made([5, 6], 0, 3)), 'x')];
+    const isOf3 = (name: string) => ['draw_offsets', 'prompt'].includes(name) || name.startsWith('token.');
+    const old = Object.fromEntries([...tensors].filter(([name]) => !isOf3(name)));
+    const metadata = { format: '2', weights: 'w', samples_per_draw: '3' };
+    expect(decodeTrajectories(encodeSafetensors(old, metadata), 'x')).toEqual({ ...now, tokenColumns: {} });
+    for (const samples_per_draw of ['4', '0', 'x'])
+      expect(() => decodeTrajectories(encodeSafetensors(old, { ...metadata, samples_per_draw }), 'x')).toThrow(
+        /samples_per_draw: expected a divisor of 6/,
+      );
+  });
+
+  it('may have a prompt for each sample, groups of any size, and columns of tokens', () => {
+    const session: Trajectories = {
+      ...made([5, 6], 0, 2),
+      drawOffsets_G1: Int32Array.of(0, 1, 4),
+      promptTokens: Int32Array.of(1, 2, 3, 4, 5),
+      promptOffsets_P1: Int32Array.of(0, 1, 3, 5),
+      prompt_S: Int32Array.of(2, 0, 1, 1),
+    };
+    const read = decodeTrajectories(encodeTrajectories(session), 'x');
+    expect(read).toEqual(session);
+    expect([0, 1, 2, 3].map((b) => [...promptOf(read, b)])).toEqual([[4, 5], [1], [2, 3], [2, 3]]);
+    expect(groupsOf(read)).toEqual([[0], [1, 2, 3]]);
+  });
+
   it.each([
     [
       'a segment that ends before it begins',
@@ -108,6 +148,9 @@ describe('trajectories', () => {
     ],
     ['a column of another length', { columns: { turns: new Float32Array(1) } }, /turns/],
     ['a mask of another length', { mask_T: new Uint8Array(2) }, /mask/],
+    ['a prompt that is not there', { prompt_S: Int32Array.of(0, 1) }, /prompt: expected a number below 1, found 1/],
+    ['groups of more samples', { drawOffsets_G1: Int32Array.of(0, 3) }, /draw_offsets/],
+    ['a column of other tokens', { tokenColumns: { a: { data: new Int32Array(5), width: 2 } } }, /a/],
   ])('are refused with %s', (_, wrong, says) => {
     const whole: Trajectories = {
       ...made([1], 0, 2),

@@ -8,17 +8,27 @@ import type { DecodedSafetensors, MemoryTensor } from './safetensors.ts';
 /** The maker of a segment of a response: the policy, or what it talks to (a tool, a user, a simulator). */
 export const segmentKinds = { policy: 0, environment: 1 } as const;
 
+/** Numbers that a sampler gives for each token beside its log-probs, [T][width]: the experts that it was routed to. */
+export interface TokenColumn {
+  readonly data: Float32Array | Int32Array;
+  /** Numbers of one token. */
+  readonly width: number;
+}
+
 /**
- * The samples of some draws, draw by draw. Shapes: the legend in core/rl/ragged.ts; G counts the draws, K the segments
- * of all samples.
+ * The samples of some draws, draw by draw. Shapes: the legend in core/rl/ragged.ts; G counts the draws, P the prompts, K
+ * the segments of all samples.
  */
 export interface Trajectories {
   readonly weightsDigest: string;
-  readonly samplesPerDraw: number;
+  /** The samples of draw g are those from `drawOffsets_G1[g]` to the next offset. */
+  readonly drawOffsets_G1: Int32Array;
   readonly draw_S: Int32Array;
   readonly row_S: Int32Array;
+  /** Each prompt once. The samples of a draw may have different ones: outputs of a session continue each other. */
   readonly promptTokens: Int32Array;
-  readonly promptOffsets_G1: Int32Array;
+  readonly promptOffsets_P1: Int32Array;
+  readonly prompt_S: Int32Array;
   readonly responseTokens_T: Int32Array;
   readonly responseOffsets_S1: Int32Array;
   readonly logProbs_T: Float32Array;
@@ -36,8 +46,24 @@ export interface Trajectories {
   readonly output_S: Int32Array;
   /** Free columns by name, one value per sample. */
   readonly columns: Readonly<Record<string, Float32Array>>;
+  /** Free columns by name, `width` values per response token. */
+  readonly tokenColumns: Readonly<Record<string, TokenColumn>>;
   /** 1 stop token or string, 2 length, 3 poison: it has no tokens, since it crashed every worker that sampled it. */
   readonly stopReason_S: Uint8Array;
+}
+
+/** Tokens of a sample's prompt. */
+export function promptOf({ promptTokens, promptOffsets_P1, prompt_S }: Trajectories, b: number): Int32Array {
+  const p = at(prompt_S, b);
+  return promptTokens.subarray(at(promptOffsets_P1, p), at(promptOffsets_P1, p + 1));
+}
+
+/** The samples of each draw. */
+export function groupsOf({ drawOffsets_G1 }: Pick<Trajectories, 'drawOffsets_G1'>): readonly number[][] {
+  return Array.from({ length: drawOffsets_G1.length - 1 }, (_, g) => {
+    const first = at(drawOffsets_G1, g);
+    return Array.from({ length: at(drawOffsets_G1, g + 1) - first }, (_, i) => first + i);
+  });
 }
 
 export const stopReasons = { stop: 1, length: 2, poison: 3 } as const;
@@ -57,6 +83,7 @@ export function singleTurn(
   | 'session_S'
   | 'output_S'
   | 'columns'
+  | 'tokenColumns'
 > {
   const samples = responseOffsets_S1.length - 1;
   const tokens = at(responseOffsets_S1, -1);
@@ -69,30 +96,27 @@ export function singleTurn(
     session_S,
     output_S: new Int32Array(samples),
     columns: {},
+    tokenColumns: {},
   };
 }
 
 /**
  * Joins the parts of one job to the same result as the whole job. The parts are in order of draws, and of samples
- * within a draw; `samplesPerDraw` is the whole job's.
+ * within a draw.
  */
-export function joinTrajectories(parts: readonly Trajectories[], samplesPerDraw: number): Trajectories {
-  // A part that holds only poison samples has no prompts.
-  const prompts = new Map<number, Int32Array>();
-  for (const { draw, tokens } of parts.flatMap(promptsOf))
-    if ((prompts.get(draw)?.length ?? 0) === 0) prompts.set(draw, tokens);
+export function joinTrajectories(parts: readonly Trajectories[]): Trajectories {
   const lengths = parts.flatMap(({ responseOffsets_S1 }) => lengthsOf(responseOffsets_S1));
   const integers = (of: (part: Trajectories) => Int32Array) => Int32Array.from(parts.flatMap((part) => [...of(part)]));
   const floats = (of: (part: Trajectories) => Float32Array) =>
     Float32Array.from(parts.flatMap((part) => [...of(part)]));
   const flags = (of: (part: Trajectories) => Uint8Array) => Uint8Array.from(parts.flatMap((part) => [...of(part)]));
+  const draw_S = integers((part) => part.draw_S);
   return {
     weightsDigest: at(parts, 0).weightsDigest,
-    samplesPerDraw,
-    draw_S: integers((part) => part.draw_S),
+    drawOffsets_G1: runsOf(draw_S),
+    draw_S,
     row_S: integers((part) => part.row_S),
-    promptTokens: Int32Array.from([...prompts.values()].flatMap((tokens) => [...tokens])),
-    promptOffsets_G1: offsetsOf([...prompts.values()].map((tokens) => tokens.length)),
+    ...joinedPrompts(parts),
     responseTokens_T: integers((part) => part.responseTokens_T),
     responseOffsets_S1: offsetsOf(lengths),
     logProbs_T: floats((part) => part.logProbs_T),
@@ -105,7 +129,37 @@ export function joinTrajectories(parts: readonly Trajectories[], samplesPerDraw:
     session_S: integers((part) => part.session_S),
     output_S: integers((part) => part.output_S),
     columns: joinedColumns(parts),
+    tokenColumns: joinedTokenColumns(parts),
     stopReason_S: flags((part) => part.stopReason_S),
+  };
+}
+
+/** Offsets of neighbours that are equal. */
+function runsOf(values: Int32Array): Int32Array {
+  const starts = [...values].flatMap((value, b) => (b > 0 && value === at(values, b - 1) ? [] : [b]));
+  return Int32Array.from([...starts, values.length]);
+}
+
+/** A sample that crashed its workers has no prompt in its part; it gets that of another sample of its draw. */
+function joinedPrompts(
+  parts: readonly Trajectories[],
+): Pick<Trajectories, 'promptTokens' | 'promptOffsets_P1' | 'prompt_S'> {
+  const all = parts.flatMap((part) => [...part.draw_S].map((draw, b) => ({ draw, tokens: promptOf(part, b) })));
+  const ofDraw = new Map<number, Int32Array>();
+  for (const { draw, tokens } of all) if (tokens.length > 0 && !ofDraw.has(draw)) ofDraw.set(draw, tokens);
+  const numbers = new Map<string, number>();
+  const prompts: Int32Array[] = [];
+  const prompt_S = all.map(({ draw, tokens }) => {
+    const own = tokens.length > 0 ? tokens : (ofDraw.get(draw) ?? tokens);
+    const name = `${draw}: ${own.join(' ')}`;
+    const known = numbers.get(name) ?? prompts.push(own) - 1;
+    numbers.set(name, known);
+    return known;
+  });
+  return {
+    promptTokens: Int32Array.from(prompts.flatMap((tokens) => [...tokens])),
+    promptOffsets_P1: offsetsOf(prompts.map(({ length }) => length)),
+    prompt_S: Int32Array.from(prompt_S),
   };
 }
 
@@ -130,11 +184,22 @@ function joinedColumns(parts: readonly Trajectories[]): Record<string, Float32Ar
   return Object.fromEntries(names.map((name) => [name, Float32Array.from(values(name))]));
 }
 
-function promptsOf({ promptTokens, promptOffsets_G1: offsets, draw_S, samplesPerDraw }: Trajectories) {
-  return Array.from({ length: offsets.length - 1 }, (_, d) => ({
-    draw: at(draw_S, d * samplesPerDraw),
-    tokens: promptTokens.subarray(offsets[d], offsets[d + 1]),
-  }));
+/** Tokens of a part that has no such column have no value: NaN, or −1. */
+function joinedTokenColumns(parts: readonly Trajectories[]): Record<string, TokenColumn> {
+  const names = [...new Set(parts.flatMap(({ tokenColumns }) => Object.keys(tokenColumns)))].sort();
+  return Object.fromEntries(
+    names.map((name) => {
+      const { data, width } = at(
+        parts.flatMap(({ tokenColumns }) => tokenColumns[name] ?? []),
+        0,
+      );
+      const isInteger = data instanceof Int32Array;
+      const values = parts.flatMap(({ tokenColumns, responseTokens_T }) => [
+        ...(tokenColumns[name]?.data ?? new Array<number>(width * responseTokens_T.length).fill(isInteger ? -1 : Number.NaN)),
+      ]);
+      return [name, { data: isInteger ? Int32Array.from(values) : Float32Array.from(values), width }];
+    }),
+  );
 }
 
 export function offsetsOf(lengths: readonly number[]): Int32Array {
@@ -145,14 +210,17 @@ export function offsetsOf(lengths: readonly number[]): Int32Array {
 
 /** Names of free columns begin with it, so that they cannot be those of other tensors. */
 const columnPrefix = 'column.';
+const tokenColumnPrefix = 'token.';
 
 export function encodeTrajectories(t: Trajectories): Uint8Array {
   return encodeSafetensors(
     {
+      draw_offsets: i32(t.drawOffsets_G1),
       draw: i32(t.draw_S),
       row: i32(t.row_S),
       prompt_tokens: i32(t.promptTokens),
-      prompt_offsets: i32(t.promptOffsets_G1),
+      prompt_offsets: i32(t.promptOffsets_P1),
+      prompt: i32(t.prompt_S),
       response_tokens: i32(t.responseTokens_T),
       response_offsets: i32(t.responseOffsets_S1),
       log_probs: f32(t.logProbs_T),
@@ -165,9 +233,33 @@ export function encodeTrajectories(t: Trajectories): Uint8Array {
       session: i32(t.session_S),
       output: i32(t.output_S),
       ...Object.fromEntries(Object.entries(t.columns).map(([name, values]) => [columnPrefix + name, f32(values)])),
+      ...encodeTokenColumns(t.tokenColumns),
       stop_reason: u8(t.stopReason_S),
     },
-    { format: '2', weights: t.weightsDigest, samples_per_draw: String(t.samplesPerDraw) },
+    { format: '3', weights: t.weightsDigest },
+  );
+}
+
+/** Tensors [T, width] by name: I32 or F32. */
+export function encodeTokenColumns(columns: Trajectories['tokenColumns']): Record<string, MemoryTensor> {
+  const tensors = Object.entries(columns).map(([name, { data, width }]): [string, MemoryTensor] => {
+    const shape = [data.length / width, width];
+    const tensor: MemoryTensor =
+      data instanceof Int32Array ? { dtype: 'I32', data, shape } : { dtype: 'F32', data, shape };
+    return [tokenColumnPrefix + name, tensor];
+  });
+  return Object.fromEntries(tensors);
+}
+
+export function decodeTokenColumns(file: DecodedSafetensors, where: string): Record<string, TokenColumn> {
+  const found = [...file.tensors].filter(([name]) => name.startsWith(tokenColumnPrefix));
+  return Object.fromEntries(
+    found.map(([name, { dtype, data, shape }]) => {
+      const [, width = 0] = shape;
+      if (shape.length !== 2 || width < 1 || (dtype !== 'I32' && dtype !== 'F32'))
+        throw misshapen(where, `tensor ${name}: expected I32 or F32 of two dimensions, found ${dtype} of ${shape.length}`);
+      return [name.slice(tokenColumnPrefix.length), { data, width }];
+    }),
   );
 }
 
@@ -175,11 +267,11 @@ export function decodeTrajectories(bytes: Uint8Array, where: string): Trajectori
   const file = decodeSafetensors(bytes, where);
   const t: Trajectories = {
     weightsDigest: file.metadata['weights'] ?? '',
-    samplesPerDraw: Number(file.metadata['samples_per_draw']),
     draw_S: i32Of(file, 'draw', where),
     row_S: i32Of(file, 'row', where),
     promptTokens: i32Of(file, 'prompt_tokens', where),
-    promptOffsets_G1: i32Of(file, 'prompt_offsets', where),
+    promptOffsets_P1: i32Of(file, 'prompt_offsets', where),
+    ...groupsIn(file, where),
     responseTokens_T: i32Of(file, 'response_tokens', where),
     responseOffsets_S1: i32Of(file, 'response_offsets', where),
     logProbs_T: f32Of(file, 'log_probs', where),
@@ -189,6 +281,20 @@ export function decodeTrajectories(bytes: Uint8Array, where: string): Trajectori
   };
   checkShapes(t, where);
   return t;
+}
+
+/** Before format 3 every draw had as many samples, all with its prompt. */
+function groupsIn(file: DecodedSafetensors, where: string): Pick<Trajectories, 'drawOffsets_G1' | 'prompt_S'> {
+  if (file.metadata['format'] === '3')
+    return { drawOffsets_G1: i32Of(file, 'draw_offsets', where), prompt_S: i32Of(file, 'prompt', where) };
+  const perDraw = Number(file.metadata['samples_per_draw']);
+  const samples = i32Of(file, 'draw', where).length;
+  if (!Number.isInteger(perDraw) || perDraw < 1 || samples % perDraw !== 0)
+    throw misshapen(where, `samples_per_draw: expected a divisor of ${samples}, found ${perDraw}`);
+  return {
+    drawOffsets_G1: Int32Array.from({ length: samples / perDraw + 1 }, (_, g) => g * perDraw),
+    prompt_S: Int32Array.from({ length: samples }, (_, b) => Math.floor(b / perDraw)),
+  };
 }
 
 /** Trajectories of format 1 have one policy segment per sample, and do not say which version made it. */
@@ -208,21 +314,25 @@ function sessionsOf(file: DecodedSafetensors, where: string): ReturnType<typeof 
     session_S: i32Of(file, 'session', where),
     output_S: i32Of(file, 'output', where),
     columns: Object.fromEntries(columns.map((name) => [name.slice(columnPrefix.length), f32Of(file, name, where)])),
+    tokenColumns: decodeTokenColumns(file, where),
   };
 }
 
 function checkShapes(t: Trajectories, where: string): void {
   const samples = t.draw_S.length;
-  if (!Number.isInteger(t.samplesPerDraw) || t.samplesPerDraw < 1)
-    throw misshapen(where, `samples_per_draw: expected a number of samples, found ${t.samplesPerDraw}`);
   checkLengths(where, samples, {
     row: t.row_S,
+    prompt: t.prompt_S,
     stop_reason: t.stopReason_S,
     session: t.session_S,
     output: t.output_S,
     ...t.columns,
   });
-  checkOffsets(where, 'prompt_offsets', t.promptOffsets_G1, samples / t.samplesPerDraw, t.promptTokens.length);
+  checkOffsets(where, 'draw_offsets', t.drawOffsets_G1, t.drawOffsets_G1.length - 1, samples);
+  const prompts = t.promptOffsets_P1.length - 1;
+  checkOffsets(where, 'prompt_offsets', t.promptOffsets_P1, prompts, t.promptTokens.length);
+  const beyond = t.prompt_S.find((p) => p < 0 || p >= prompts);
+  if (beyond !== undefined) throw misshapen(where, `prompt: expected a number below ${prompts}, found ${beyond}`);
   checkOffsets(where, 'response_offsets', t.responseOffsets_S1, samples, t.responseTokens_T.length);
   checkLengths(where, t.responseTokens_T.length, {
     log_probs: t.logProbs_T,
@@ -230,6 +340,8 @@ function checkShapes(t: Trajectories, where: string): void {
     mask: t.mask_T,
     version: t.version_T,
   });
+  for (const [name, { data, width }] of Object.entries(t.tokenColumns))
+    checkLengths(where, width * t.responseTokens_T.length, { [name]: data });
   checkOffsets(where, 'segment_offsets', t.segmentOffsets_S1, samples, t.segmentEnds_K.length);
   checkLengths(where, t.segmentEnds_K.length, { segment_kinds: t.segmentKinds_K });
   checkSegments(t, where);

@@ -6,8 +6,7 @@ import { at } from '../core/at.ts';
 import { pagesOfSequence } from '../core/engine-memory.ts';
 import { InvalidInputError, PauseError } from '../core/errors.ts';
 import { modelLimits } from '../core/model-limits.ts';
-import type { SamplerRoom } from '../core/ports/engines.ts';
-import type { DecodedTokens, GenerateRequest } from '../core/ports/sampler.ts';
+import type { DecodedTokens, GenerateRequest, SamplerRoom } from '../core/ports/sampler.ts';
 import { native, trainerHandle, type NativeHandle } from './binding.ts';
 import { checkSampling, packSampling } from './sampling.ts';
 import type { NativeTrainer } from './trainer.ts';
@@ -31,7 +30,7 @@ interface GeneratorFunctions {
     maxNewTokens: number,
     stopTokens: Int32Array,
   ): string;
-  generatorStep(handle: Handle): DecodedTokens;
+  generatorStep(handle: Handle): Required<DecodedTokens>;
   generatorAbort(handle: Handle, key: number): void;
   generatorReset(handle: Handle): void;
   generatorStats(handle: Handle): RolloutStats;
@@ -110,7 +109,7 @@ export class NativeGenerator {
    * Admits, prefills and decodes one token for every live sample; empty arrays when idle. Throws PauseError when the
    * logits are not finite: the weights are broken. All samples are dropped.
    */
-  step(): DecodedTokens {
+  step(): Required<DecodedTokens> {
     try {
       return addon().generatorStep(this.#handle);
     } catch (cause) {

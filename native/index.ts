@@ -10,6 +10,7 @@ export {
   type InstructionClass,
   type PeakProduct,
 } from './peak.ts';
+export { nativeFacts, nativeName } from './facts.ts';
 export { engineProofs } from './proof/index.ts';
 export { engineTicks } from './ticks.ts';
 export { createTrainer, NativeTrainer } from './trainer.ts';

@@ -141,11 +141,24 @@ describe('the import graph', () => {
     const loaded = [...loadedBy('workers/main.ts', files)];
     expect(loaded).toContain('workers/worker.ts');
     const engine = loaded.filter((path) => /^native\/|^workers\/engine\//.test(path));
-    const harmless = ['addon-file', 'arithmetic', 'binding', 'package-root', 'ticks'].map(
-      (name) => `native/${name}.ts`,
-    );
-    expect(engine.sort()).toEqual([...harmless, 'workers/engine/client.ts', 'workers/engine/profile.ts']);
+    const harmless = ['addon-file', 'binding', 'package-root', 'ticks'].map((name) => `native/${name}.ts`);
+    expect(engine.sort()).toEqual([
+      ...harmless,
+      'workers/engine/client.ts',
+      'workers/engine/engines/native/progress.ts',
+      'workers/engine/profile.ts',
+    ]);
     expect(loadedBy('workers/engine/thread.ts', files)).toContain('workers/engine/host.ts');
+  });
+
+  it('lets workers know the native engine in one folder', () => {
+    const users = files
+      .filter(({ path }) => path.startsWith('workers/') && !isTest(path))
+      .filter((file) =>
+        importsOf(file).some(({ specifier }) => specifier.includes('/native/') && !specifier.startsWith('./')),
+      )
+      .map(({ path }) => path);
+    expect(users.filter((path) => !path.startsWith('workers/engine/engines/native/'))).toEqual([]);
   });
 
   it('has no cycle of areas: top folders, and the folders of infra', () => {

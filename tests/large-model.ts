@@ -16,12 +16,12 @@ import { streamBlob } from '../infra/store/blobs.ts';
 import { openFolderStore } from '../infra/store/folder.ts';
 import type { Store } from '../core/ports/store.ts';
 import { readShard } from '../models/checkpoint.ts';
-import { readDecoderSpec } from '../models/config.ts';
-import { readConfigJson } from '../models/weights.ts';
+import { machineBytes } from '../infra/machine-memory.ts';
 import { engineInfo } from '../native/index.ts';
 import { savePart } from '../workers/engine/checkpoint.ts';
 import { weightsOf } from '../workers/engine/published-shards.ts';
-import { nativeEngines } from '../workers/engine/native-engines.ts';
+import { nativeEngines } from '../workers/engine/engines/native/index.ts';
+import { MemoryPlan } from '../workers/engine/engines/native/memory-plan.ts';
 import { rootOf } from '../workers/engine/state.ts';
 import { saveRandomModel } from './random-model.ts';
 
@@ -74,10 +74,12 @@ async function check(model: string, store: Store): Promise<number> {
   return same ? 0 : 1;
 }
 
+const engines = nativeEngines(new MemoryPlan(machineBytes()));
+const options = { deterministic: false, threads: 2, trainable: false } as const;
+
 async function open(model: string, source: StateSource): Promise<PolicyEngine> {
-  const spec = readDecoderSpec(await readConfigJson(model));
   const compute = engineInfo().bf16 ? 'bf16' : 'fp32';
-  const engine = await nativeEngines.policy(spec, { compute, deterministic: false, threads: 2, trainable: false });
+  const engine = await engines.open({ folder: model, head: 'tokens' }, { ...options, compute });
   await engine.load(source);
   return engine;
 }
@@ -95,16 +97,18 @@ function published(store: Store, shards: readonly ShardInfo[]): StateSource {
 /** Digest of the weights, and eight greedy tokens. */
 async function answerOf(engine: PolicyEngine): Promise<{ readonly digest: string; readonly tokens: number[] }> {
   const digest = await rootOf(engine, 'weights', newBlockHash);
-  const sampler = await nativeEngines.sampler(engine, { maxSeqs: 1, maxModelLen: 32 }, 0);
-  await sampler.submit({
+  const sampler = await engines.samplerOf?.(engine);
+  if (sampler === undefined) throw new Error('the native engine samples in place');
+  await sampler.makeRoom({ maxSeqs: 1, maxModelLen: 32 });
+  const request = {
     prompt: Int32Array.of(11, 22, 33),
     samples: [{ key: 1, random: { seed: [0, 0], draw: 0, sample: 0, turn: 0 } }],
     sampling: { temperature: 0, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 },
     maxNewTokens: 8,
     stopTokens: new Int32Array(),
-  });
+  } as const;
   const tokens: number[] = [];
-  while (tokens.length < 8) tokens.push(...(await sampler.step()).tokens);
+  for await (const made of sampler.generate([request])) tokens.push(...made.tokens);
   await sampler.close();
   return { digest, tokens };
 }

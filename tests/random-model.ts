@@ -15,7 +15,7 @@ export interface ModelSizes {
   readonly max_position_embeddings: number;
 }
 
-const llama = {
+export const llama = {
   architectures: ['LlamaForCausalLM'],
   model_type: 'llama',
   rms_norm_eps: 1e-5,

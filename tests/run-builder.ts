@@ -396,14 +396,15 @@ class RunWriter {
       this.#runId,
       encodeTrajectories({
         weightsDigest: stateDigests(builtState(purpose === 'train' ? k - 1 : k)).weightsDigest,
-        samplesPerDraw,
+        drawOffsets_G1: Int32Array.of(0, samplesPerDraw, 2 * samplesPerDraw),
         draw_S: Int32Array.from(
           responses,
           (_, b) => (purpose === 'train' ? drawOf(k, 0) : 0) + Math.floor(b / samplesPerDraw),
         ),
         row_S: Int32Array.from(responses, (_, b) => Math.floor(b / samplesPerDraw)),
         promptTokens: this.#dataset.promptTokens,
-        promptOffsets_G1: this.#dataset.promptOffsets,
+        promptOffsets_P1: this.#dataset.promptOffsets,
+        prompt_S: Int32Array.from(responses, (_, b) => Math.floor(b / samplesPerDraw)),
         responseTokens_T: Int32Array.from(responses.flatMap((one) => [...one])),
         responseOffsets_S1: offsetsOf(responses),
         logProbs_T: new Float32Array(lengths),

@@ -52,11 +52,12 @@ describe('samples that have ended', () => {
     const offsets = Int32Array.of(0, 2, 3);
     const trajectories: Trajectories = {
       weightsDigest: 'w',
-      samplesPerDraw: 2,
+      drawOffsets_G1: Int32Array.of(0, 2),
       draw_S: Int32Array.of(4, 4),
       row_S: Int32Array.of(2, 2),
       promptTokens: Int32Array.of(5),
-      promptOffsets_G1: Int32Array.of(0, 1),
+      promptOffsets_P1: Int32Array.of(0, 1),
+      prompt_S: Int32Array.of(0, 0),
       responseTokens_T: Int32Array.of(7, 7, 8),
       responseOffsets_S1: offsets,
       logProbs_T: new Float32Array(3),

@@ -2,11 +2,12 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { UnfitError } from '../core/errors.ts';
 import type { JobMessage } from '../core/wire/messages.ts';
 import { jobNeeds, missedNeed, type NeedPorts } from './needs.ts';
+import { exampleEngine } from '../core/wire/examples.test-support.ts';
 
 const ports: NeedPorts = {
   cache: '/nowhere',
   openStore: () => Promise.reject(new Error('no store')),
-  engine: undefined,
+  engines: [],
   closedToScorers: false,
 };
 
@@ -78,11 +79,14 @@ describe('a reward job', () => {
   });
 
   it('that opens a deterministic run is refused by an engine with other bits, and by no other', async () => {
-    const open = job({ engine: { compute: 'auto', deterministic: true, maxTokensPerMicroBatch: 1 } }, 'open');
+    const open = job(
+      { engine: { engine: 'native', compute: 'auto', deterministic: true, maxTokensPerMicroBatch: 1 } },
+      'open',
+    );
     const refusal = new UnfitError('UnprovenBits', 'none');
     const needOf = (state: 'proved' | 'refused') => {
       const proofs = [{ compute: 'fp32' as const, profile: 'det-1', state, ms: 1 }];
-      return missedNeed(refusal, open, { ...ports, engine: { isa: 'avx2', bf16: false, build: 'b', proofs } });
+      return missedNeed(refusal, open, { ...ports, engines: [{ ...exampleEngine, proofs }] });
     };
     await expect(needOf('refused')?.check()).rejects.toMatchObject({ code: 'UnprovenBits' });
     await needOf('proved')?.check();

@@ -4,11 +4,11 @@ import { UnfitError } from '../core/errors.ts';
 import { keys } from '../core/records/keys.ts';
 import { numericProfile } from '../core/records/schema.ts';
 import type { Store } from '../core/ports/store.ts';
+import type { EngineFacts } from '../core/wire/engine-facts.ts';
 import type { EngineSettings, RewardInput } from '../core/wire/jobs.ts';
 import type { JobMessage } from '../core/wire/messages.ts';
 import { admitWorkHere } from '../infra/store/free-space.ts';
-import type { EngineFacts } from './engine/profile.ts';
-import { engineOptionsOf, resolveProfile } from './engine/profile.ts';
+import { requireServed, resolveProfile } from './engine/profile.ts';
 import type { Need } from './fitness.ts';
 import { checkPackagesHere } from '../rewards/host/python-scorers.ts';
 import { secretNames, secretOf } from '../rewards/host/secrets.ts';
@@ -21,8 +21,8 @@ export interface NeedPorts {
   /** Folder for copies of models and scorers. */
   readonly cache: string;
   readonly openStore: (url: string) => Promise<Store>;
-  /** undefined in a worker that only scores. */
-  readonly engine: EngineFacts | undefined;
+  /** What the worker's engines say of themselves; none in a worker that only scores. */
+  readonly engines: readonly EngineFacts[];
   /**
    * The metadata service of this machine gives credentials to every program, so scorers of the user's own need a
    * sandbox.
@@ -59,7 +59,7 @@ export function jobNeeds(message: JobMessage, ports: NeedPorts): Need[] {
   const { store, runId, input } = message;
   const secrets = secretNames([input['settings'], input['endpoint']]);
   const profile = numericProfile.safeParse(input['profile']).data;
-  const { engine } = ports;
+  const { engines } = ports;
   const settings = message.stage === 'open' ? (input['engine'] as EngineSettings | undefined) : undefined;
   return [
     {
@@ -71,20 +71,20 @@ export function jobNeeds(message: JobMessage, ports: NeedPorts): Need[] {
     ...(ports.closedToScorers && message.stage === 'reward' && isOpenScorer(message.input) ? [noOpenScorer] : []),
     ...scorerNeeds(message),
     ...secrets.map((name) => ({ name: `the variable ${name}`, check: async () => secretOf(name, process.env) })),
-    ...(profile === undefined || engine === undefined
+    ...(profile === undefined || engines.length === 0
       ? []
       : [
           {
             name: `the numeric profile ${profile.id}, ${profile.compute}`,
-            check: async () => engineOptionsOf(profile, engine, 1),
+            check: async () => requireServed(profile, engines),
           },
         ]),
-    ...(settings?.deterministic !== true || engine === undefined
+    ...(settings?.deterministic !== true || engines.length === 0
       ? []
       : [
           {
             name: `the numeric profile of a deterministic run, ${settings.compute}`,
-            check: async () => resolveProfile(settings, engine),
+            check: async () => resolveProfile(settings, engines),
           },
         ]),
   ];
@@ -147,6 +147,7 @@ function foundByRows({ name, check }: Need, runId: string): Need {
 const needNames: Readonly<Record<string, string>> = {
   CannotReproduce: 'the numeric profile',
   CannotCompute: 'the numeric profile',
+  OtherEngine: 'the numeric profile',
   UnprovenBits: 'the numeric profile',
   NoScorerPackages: packages,
   NoSandbox: sandbox,

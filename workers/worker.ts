@@ -42,14 +42,13 @@ import { proven } from '../infra/store/result-proof.ts';
 import { RunLog } from '../infra/store/run-log.ts';
 import { watchLoopDelay } from '../infra/telemetry/loop-delay.ts';
 import { lineWriter } from '../infra/telemetry/run-log-lines.ts';
-import { engineTicks } from '../native/ticks.ts';
 import { DecodingRate } from './decoding-rate.ts';
 import type { DecodedSpan } from './decoding-rate.ts';
 import { drain, goodbyeMs, InFlightJob, within } from './drain.ts';
 import { EngineClient } from './engine/client.ts';
 import type { Engine, EngineAnswer } from './engine/client.ts';
 import { anyProfile } from '../core/records/profile-ids.ts';
-import { computesOf, profilesOf } from './engine/profile.ts';
+import { queuesOf } from './engine/profile.ts';
 import { Fitness } from './fitness.ts';
 import type { Need } from './fitness.ts';
 import { tellOfSamples } from './ended-samples.ts';
@@ -279,7 +278,7 @@ export class Worker {
         inFlight: this.#claimed,
         refuse: (message, deliveries) => this.#refuse(role, message, deliveries),
         handle: (message, progress, claim) => this.#handle(role, message, progress, claim),
-        ticks: () => (this.#engine === undefined ? 0 : this.#engine.ticks + engineTicks()) + this.#rewardTicks,
+        ticks: () => (this.#engine?.ticks ?? 0) + this.#rewardTicks,
         onSuccess: (message) => this.#succeeded(message),
         onFailure: (message, error) => this.#failed(message, error),
         onTrouble: (error) => this.#cannotPull(role, error),
@@ -310,7 +309,7 @@ export class Worker {
 
   get #needPorts(): NeedPorts {
     const { home, closedToScorers = false } = this.#ports;
-    return { cache: join(home, 'cache'), openStore: this.#stores, engine: this.#engine?.facts, closedToScorers };
+    return { cache: join(home, 'cache'), openStore: this.#stores, engines: this.#engine?.facts ?? [], closedToScorers };
   }
 
   async #refuse(role: Role, message: JobMessage, deliveries: number): Promise<Refusal | undefined> {
@@ -324,12 +323,9 @@ export class Worker {
     return because === undefined ? undefined : { because, delayMs: rewardSlotDelayMs };
   }
 
-  /**
-   * Jobs that any worker may run, and jobs whose profile this engine reproduces. Scoring does not use the engine's
-   * arithmetic.
-   */
+  /** The queues whose jobs this worker takes. Scoring needs no engine. */
   #profiles(role: Role): readonly string[] {
-    return role === 'reward' || this.#engine === undefined ? [anyProfile] : profilesOf(this.#engine.facts);
+    return role === 'reward' || this.#engine === undefined ? [anyProfile] : this.#engine.facts.flatMap(queuesOf);
   }
 
   async #handle(role: Role, message: JobMessage, progress: JobProgress, claim: Claim): Promise<void> {
@@ -619,12 +615,9 @@ export class Worker {
       host: hostname(),
       roles: [...roles],
       state: this.#shownState(),
-      isa: this.#engine?.facts.isa ?? 'none',
-      ...(this.#engine === undefined ? {} : { engine: this.#engine.facts.build }),
+      engines: [...(this.#engine?.facts ?? [])],
       threads,
       profiles: [...this.#profiles('trainer')],
-      ...(this.#engine === undefined ? {} : { computes: [...computesOf(this.#engine.facts)] }),
-      ...(this.#engine?.facts.proofs === undefined ? {} : { proofs: [...this.#engine.facts.proofs] }),
       ...(this.#engine?.serves === undefined ? {} : { serves: this.#engine.serves }),
       ...(lease === undefined ? {} : { lease }),
       ...(components === undefined ? {} : { trains: [...components] }),

@@ -1,4 +1,5 @@
 /** Publications of weights, which rollout workers outside the trainer's process read. */
+import { queueOf } from '../../core/records/profile-ids.ts';
 import { damage } from '../../core/damage.ts';
 import { errorToJson } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
@@ -103,7 +104,7 @@ function publication(
     runId: log.runId,
     at: { term: head.term, iteration: head.position },
     store: log.store,
-    profile: profile.id,
+    profile: queueOf(profile),
     input: {
       weights: head.weightsDigest,
       ...publishedAs(head.publication),

@@ -1,6 +1,7 @@
 import { damage, isDamage } from '../../core/damage.ts';
 import type { Components } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
+import { queueOf } from '../../core/records/profile-ids.ts';
 import { recordFormat } from '../../core/records/schema.ts';
 import type { CheckpointManifest, ComponentCheckpoint } from '../../core/records/schema.ts';
 import type { JobRequest } from '../../infra/nats/dispatcher.ts';
@@ -98,7 +99,7 @@ function requestOf(ports: ActivityPorts, { context, head }: At, part: Part): Job
     runId: log.runId,
     at: { term: head.term, iteration: head.position },
     store: log.store,
-    profile: profile.id,
+    profile: queueOf(profile),
     input: { iteration: head.position, state: stateOfPart(ports, head, part), model: inputs.model, profile, ...part },
   };
 }

@@ -2,6 +2,7 @@ import { isDue, isValidationDue } from '../../core/recipe/index.ts';
 import { PauseError } from '../../core/errors.ts';
 import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
+import { queueOf } from '../../core/records/profile-ids.ts';
 import { recordFormat, updateRecord } from '../../core/records/schema.ts';
 import type { BatchRecord, UpdateRecord } from '../../core/records/schema.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
@@ -106,7 +107,7 @@ function requestOf(ports: ActivityPorts, { context, head }: At, batch: string, p
     runId: log.runId,
     at: { term: head.term, iteration: head.position },
     store: log.store,
-    profile: profile.id,
+    profile: queueOf(profile),
     input: { parentState, batch, model: inputs.model, profile, save, ...part },
   };
 }

@@ -102,20 +102,20 @@ async function room(home: string): Promise<DoctorResult> {
 
 /** Whether the engine of this machine loads, and whether its bits are those that its name promises. */
 async function engine(): Promise<DoctorResult> {
-  const { isa, addedFlags, proofs } = await engineReport();
+  const { device, addedFlags, proofs } = await engineReport();
   const detail = proofs.map(({ compute, state, ms }) => `${compute} ${state} in ${ms} ms`).join(', ');
   const refused = proofs.find(({ state }) => state === 'refused');
-  if (refused !== undefined) return { status: 'red', detail: `${isa}: ${refusedText(refused)}`, fix: refusedHint };
+  if (refused !== undefined) return { status: 'red', detail: `${device}: ${refusedText(refused)}`, fix: refusedHint };
   if (addedFlags !== '')
     return {
       status: 'yellow',
-      detail: `${isa}: ${detail}; built with flags of your own`,
+      detail: `${device}: ${detail}; built with flags of your own`,
       fix: 'deterministic runs of other machines cannot continue here; unset PETREL_CXX_FLAGS, then npm run build',
     };
-  if (proofs.every(({ state }) => state === 'proved')) return green(`${isa}: ${detail}`);
+  if (proofs.every(({ state }) => state === 'proved')) return green(`${device}: ${detail}`);
   return {
     status: 'yellow',
-    detail: `${isa}: ${detail}`,
+    detail: `${device}: ${detail}`,
     fix: 'no bits are recorded for this kind of processor; a deterministic run repeats on processors of this kind only',
   };
 }

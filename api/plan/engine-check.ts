@@ -1,11 +1,14 @@
 /**
- * The engine's bits, for a run that promises them: those of the workers that are there, or of this machine's engine.
+ * The engines of a run: that the workers which are there have them, and, for a run that promises its bits, that these are
+ * proved. Where no stack is up, this machine's engine answers.
  */
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { ComputeType } from '../../core/ports/policy.ts';
+import type { EngineFacts } from '../../core/wire/engine-facts.ts';
 import { refusedHint, refusedText } from '../../core/wire/engine-proof.ts';
-import type { EngineProof } from '../../core/wire/engine-proof.ts';
+import type { Role } from '../../core/roles.ts';
+import { samplesResponses } from '../../core/run-kinds.ts';
 import { engineReport } from '../../infra/engine-proof.ts';
 import { openLive } from '../runs/live-source.ts';
 import type { Check } from './checks.ts';
@@ -13,20 +16,51 @@ import type { Check } from './checks.ts';
 export const engineCheck: Check = {
   name: 'engine',
   look: async ({ recipe, ports }) => {
+    const present = await enginesOfWorkers(ports.home);
+    if (present !== undefined) {
+      requireEngine('trainer.engine', recipe.trainer.engine, present.trainer);
+      if (samplesResponses(recipe.kind)) requireEngine('rollout.name', recipe.rollout.name, present.rollout);
+    }
     if (recipe.deterministic === false) return undefined;
-    const compute = promisedCompute(recipe);
-    const proofs = (await proofsOfTrainers(ports.home)) ?? [(await engineReport()).proofs];
-    return judged(compute, proofs);
+    const trainers = present?.trainer ?? [await engineReport()];
+    return judged(
+      recipe,
+      trainers.filter(({ name }) => name === recipe.trainer.engine),
+    );
   },
 };
 
-/** The compute type of a run that promises its bits: `auto` is fp32, which every processor has. */
-const promisedCompute = ({ model }: Recipe): ComputeType =>
-  model.compute_dtype === 'auto' ? 'fp32' : model.compute_dtype;
+type EnginesByRole = Readonly<Record<Exclude<Role, 'reward'>, readonly EngineFacts[]>>;
+
+/** The engines of a running stack's workers; undefined where no worker says that it has one. */
+async function enginesOfWorkers(home: string): Promise<EnginesByRole | undefined> {
+  const live = await openLive(home);
+  try {
+    if (live.stack === undefined) return undefined;
+    const workers = (await live.workers()).filter(({ engines }) => engines.length > 0);
+    const having = (role: Role) =>
+      workers.filter(({ roles }) => roles.includes(role)).flatMap(({ engines }) => engines);
+    return workers.length === 0 ? undefined : { trainer: having('trainer'), rollout: having('rollout') };
+  } finally {
+    await live.close();
+  }
+}
+
+/** Workers that come later may have it, so none at all is no refusal. */
+function requireEngine(where: string, wanted: string, engines: readonly EngineFacts[]): void {
+  const names = [...new Set(engines.map(({ name }) => name))];
+  if (names.length === 0 || names.includes(wanted)) return;
+  throw new InvalidInputError(`${where}: no worker has the engine ${wanted}; they have ${names.join(', ')}`, {
+    where,
+    hint: `start a worker that has it, or set ${where}=${names[0]}`,
+  });
+}
 
 /** One engine that has the bits is enough: jobs of such runs go to it. */
-function judged(compute: ComputeType, engines: readonly (readonly EngineProof[])[]) {
-  const proofs = engines.flat().filter((proof) => proof.compute === compute);
+function judged(recipe: Recipe, engines: readonly EngineFacts[]) {
+  const proofs = engines.flatMap(({ auto, proofs = [] }) =>
+    proofs.filter(({ compute }) => compute === promisedCompute(recipe, auto)),
+  );
   const refused = proofs.find(({ state }) => state === 'refused');
   if (refused !== undefined && proofs.every(({ state }) => state === 'refused'))
     throw new InvalidInputError(refusedText(refused), { where: 'deterministic', hint: refusedHint });
@@ -38,15 +72,6 @@ function judged(compute: ComputeType, engines: readonly (readonly EngineProof[])
   return { status: 'warning' as const, detail };
 }
 
-/** What the trainers of a running stack proved; undefined where none is there or says so. */
-async function proofsOfTrainers(home: string): Promise<(readonly EngineProof[])[] | undefined> {
-  const live = await openLive(home);
-  try {
-    if (live.stack === undefined) return undefined;
-    const trainers = (await live.workers()).filter(({ roles }) => roles.includes('trainer'));
-    const proofs = trainers.flatMap((trainer) => (trainer.proofs === undefined ? [] : [trainer.proofs]));
-    return proofs.length === 0 ? undefined : proofs;
-  } finally {
-    await live.close();
-  }
-}
+/** The compute type of a run that promises its bits. */
+const promisedCompute = ({ model }: Recipe, auto: EngineFacts['auto']): ComputeType =>
+  model.compute_dtype === 'auto' ? auto.deterministic : model.compute_dtype;

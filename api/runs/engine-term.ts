@@ -6,8 +6,8 @@
 import { damage } from '../../core/damage.ts';
 import { keys } from '../../core/records/keys.ts';
 import { offeredProfile } from '../../core/records/former-profiles.ts';
-import { anyProfile, computeOfProfile } from '../../core/records/profile-ids.ts';
 import type { NumericProfile } from '../../core/records/schema.ts';
+import type { EngineFacts } from '../../core/wire/engine-facts.ts';
 import type { Presence } from '../../core/wire/messages.ts';
 import { adoptableUntil } from '../../infra/store/earlier-batches.ts';
 import type { EngineChange } from '../../infra/store/terms.ts';
@@ -23,25 +23,28 @@ export const engineReason = 'engine';
  * trainer: then the run waits for one, and `status` shows this.
  */
 export function otherArithmetic(profile: NumericProfile, trainers: readonly Presence[]): NumericProfile | undefined {
-  if (!profile.deterministic) return inFp32(profile, trainers);
+  const engines = trainers.flatMap((trainer) => trainer.engines).filter(({ name }) => name === profile.engine);
+  if (!profile.deterministic) return inFp32(profile, engines);
   const wanted = offeredProfile(profile.id);
-  if (trainers.some(({ profiles }) => profiles.includes(wanted))) return undefined;
-  const offers = trainers.flatMap((trainer) => trainer.profiles.filter(isDeterministic).map((id) => ({ trainer, id })));
-  const offer = offers.find(({ id }) => computeOfProfile(id) === profile.compute) ?? offers[0];
-  if (offer === undefined) return undefined;
-  const { trainer, id } = offer;
-  return { ...profile, id, compute: computeOfProfile(id), isa: trainer.isa, engine: trainer.engine ?? 'unknown' };
+  const offers = engines.flatMap((engine) =>
+    engine.computes.flatMap((compute) => {
+      const id = engine.deterministic[compute];
+      return id === undefined ? [] : [{ ...on(profile, engine), id, compute }];
+    }),
+  );
+  if (offers.some(({ id }) => id === wanted)) return undefined;
+  return offers.find(({ compute }) => compute === profile.compute) ?? offers[0];
 }
 
 /** A run in bf16 that moved to processors without it. */
-function inFp32(profile: NumericProfile, trainers: readonly Presence[]): NumericProfile | undefined {
-  const [trainer] = trainers;
-  if (profile.compute !== 'bf16' || trainer === undefined) return undefined;
-  if (trainers.some(({ computes }) => computes === undefined || computes.includes('bf16'))) return undefined;
-  return { ...profile, compute: 'fp32', isa: trainer.isa, engine: trainer.engine ?? 'unknown' };
+function inFp32(profile: NumericProfile, engines: readonly EngineFacts[]): NumericProfile | undefined {
+  const [engine] = engines;
+  if (profile.compute !== 'bf16' || engine === undefined) return undefined;
+  if (engines.some(({ computes }) => computes.includes('bf16'))) return undefined;
+  return { ...on(profile, engine), compute: 'fp32' };
 }
 
-const isDeterministic = (id: string): boolean => id !== anyProfile;
+const on = (profile: NumericProfile, { device, build }: EngineFacts): NumericProfile => ({ ...profile, device, build });
 
 /**
  * Reads checkpoints, newest first, until one is complete. `position`: the last iteration that remains valid; without it

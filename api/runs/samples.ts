@@ -21,7 +21,7 @@ import { BlockCache, openDataset } from '../../models/dataset-rows.ts';
 import type { Dataset, ScorerRow } from '../../models/dataset-rows.ts';
 import { openTokenizer } from '../../models/tokenizer.ts';
 import type { Tokenizer } from '../../models/tokenizer.ts';
-import { decodeTrajectories, stopReasons } from '../../models/trajectories.ts';
+import { decodeTrajectories, promptOf, stopReasons } from '../../models/trajectories.ts';
 
 /** One response. */
 export interface SampleView {
@@ -185,17 +185,15 @@ async function partSamples(
   const table = parseScoreTable(await getJsonBlob(store, runId, scores), scores);
   const rows = await shownRows(dataset, [...t.row_S], tokenizer);
   return Array.from(t.draw_S, (draw, b): SampleView => {
-    const d = Math.floor(b / t.samplesPerDraw);
     const row = at(t.row_S, b);
     const response = t.responseTokens_T.subarray(t.responseOffsets_S1[b], t.responseOffsets_S1[b + 1]);
     return {
       iteration,
       draw,
       row,
-      sample: b % t.samplesPerDraw,
+      sample: at(t.session_S, b),
       prompt:
-        rows.get(row)?.prompt ??
-        tokenizer.decode(t.promptTokens.subarray(t.promptOffsets_G1[d], t.promptOffsets_G1[d + 1])),
+        rows.get(row)?.prompt ?? tokenizer.decode(promptOf(t, b)),
       response: tokenizer.decode(response, { skipSpecial: true }),
       responseTokens: response.length,
       reward: at(table.scores, b),

@@ -275,8 +275,9 @@ const profile = {
   id: 'p',
   compute: 'fp32',
   deterministic: true,
-  isa: 'avx2',
-  engine: 'test',
+  engine: 'native',
+  device: 'avx2',
+  build: 'test',
   maxTokensPerMicroBatch: 64,
 } as const;
 

@@ -7,7 +7,7 @@ import { pathToFileURL } from 'node:url';
 import { makeRunId } from '../../core/ids.ts';
 import { keys } from '../../core/records/keys.ts';
 import { CheckpointWriter } from '../../workers/engine/checkpoint-writer.ts';
-import { NativePolicy } from '../../workers/engine/native-engines.ts';
+import { NativePolicy } from '../../workers/engine/engines/native/policy.ts';
 import { RunState } from '../../workers/engine/state.ts';
 import { secondsUntil } from '../clock.ts';
 import type { Measurement, Values } from '../measurement.ts';

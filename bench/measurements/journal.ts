@@ -11,10 +11,13 @@ import { connectNats } from '../../infra/nats/connection.ts';
 import { Journal } from '../../infra/nats/journal.ts';
 import { purgeJournal } from '../../infra/nats/journal-entries.ts';
 import { timings } from '../../core/wire/messages.ts';
+import { at } from '../../core/at.ts';
 import { Generation } from '../../workers/engine/generation.ts';
-import type { GenerationJob } from '../../workers/engine/generation.ts';
+import type { GenerationSettings, Watcher } from '../../workers/engine/generation.ts';
 import { JournalWriter } from '../../workers/engine/journal-writer.ts';
-import { NativePolicy, nativeEngines } from '../../workers/engine/native-engines.ts';
+import { generatorWith } from '../../workers/engine/engines/native/index.ts';
+import { NativePolicy } from '../../workers/engine/engines/native/policy.ts';
+import { NativeSampler } from '../../workers/engine/engines/native/sampler.ts';
 import type { BenchSettings, Measurement, Session, Values } from '../measurement.ts';
 import { openModel, randomTokens } from '../model.ts';
 import { privateHome } from '../run/private-home.ts';
@@ -46,13 +49,10 @@ async function open(settings: BenchSettings): Promise<Session> {
   const size = sizeOf('S', settings.quick);
   const length = settings.quick ? 32 : responseTokens;
   const trainer = openModel(size, settings, false);
-  const generation = new Generation(
-    nativeEngines.sampler(
-      new NativePolicy(trainer),
-      { maxSeqs: samples, maxModelLen: size.prompt + length },
-      Number.POSITIVE_INFINITY,
-    ),
-  );
+  const room = { maxSeqs: samples, maxModelLen: size.prompt + length };
+  const sampler = new NativeSampler(new NativePolicy(trainer), generatorWith);
+  await sampler.makeRoom(room);
+  const generation = new Generation(Promise.resolve(sampler));
   const journal = new Journal(nc, identity, { lost: () => {} });
   await journal.opened();
   const jsm = await jetstreamManager(control);
@@ -63,7 +63,6 @@ async function open(settings: BenchSettings): Promise<Session> {
   async function job(journalled: boolean): Promise<number> {
     draw += samples;
     const draws = Array.from({ length: samples }, (_, i) => draw + i);
-    const numbers = { draws, samplesPerDraw: 1, firstSample: 0 };
     const ofJob = { runId: 'bench', jobId: `rollout-${draw}`, weights: 'bench', arithmetic: 'bench' };
     const publish = (text: string, tokens: number) => journal.publish({ ...ofJob, secret: '00' }, text, tokens);
     const writer = new JournalWriter(ofJob, {
@@ -72,19 +71,21 @@ async function open(settings: BenchSettings): Promise<Session> {
       now: () => performance.now(),
       publish,
     });
-    const work: GenerationJob = {
-      ...numbers,
+    const generated: GenerationSettings = {
       runId: ofJob.runId,
-      prompts: draws.map((_, i) => randomTokens(size.prompt, size.shape.vocab_size, 1 + i)),
       sampling: { temperature: 1, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 },
       maxNewTokens: length,
       stopTokens: new Int32Array(0),
       seed: [1, 2],
-      onBegin: (completions) => journalled && writer.begin(completions, numbers),
-      onTokens: (count) => journalled && writer.tick(count),
     };
+    const watcher: Watcher = { onTokens: (count) => journalled && writer.tick(count) };
     const started = performance.now();
-    await generation.run(work);
+    const begun = draws.map((number, i) => {
+      const prompt = randomTokens(size.prompt, size.shape.vocab_size, 1 + i);
+      return generation.sample({ prompt, draw: number, sample: 0, turn: 0, settings: generated }, watcher);
+    });
+    if (journalled) writer.begin(begun.map(({ completion: run }, i) => ({ run, draw: at(draws, i), sample: 0 })));
+    await Promise.all(begun.map(({ ended }) => ended));
     const seconds = (performance.now() - started) / 1000;
     await journal.settled();
     await purgeJournal(jsm, ofJob.runId, ofJob.jobId);

@@ -1,5 +1,5 @@
 /** Seconds of a whole update: an optimiser step and the digest of the state after it. */
-import { NativePolicy } from '../../workers/engine/native-engines.ts';
+import { NativePolicy } from '../../workers/engine/engines/native/policy.ts';
 import { RunState } from '../../workers/engine/state.ts';
 import { secondsOf, secondsUntil } from '../clock.ts';
 import type { Measurement } from '../measurement.ts';

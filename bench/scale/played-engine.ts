@@ -6,15 +6,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { keys } from '../../core/records/keys.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
+import type { EngineFacts } from '../../core/wire/engine-facts.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
 import type { Engine } from '../../workers/engine/client.ts';
-import type { EngineFacts } from '../../workers/engine/profile.ts';
 import { jobName } from './recording.ts';
 import type { Recording } from './recording.ts';
 import { seconds } from './settings.ts';
 
 export interface PlayedPorts {
-  readonly facts: EngineFacts;
+  readonly facts: readonly EngineFacts[];
   readonly store: Store;
   readonly recording: Recording;
   readonly random: () => number;

@@ -8,7 +8,7 @@ import { identityText } from '../../core/wire/worker-identity.ts';
 import { petrelHome } from '../../infra/home.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
 import { openStore } from '../../infra/store/open.ts';
-import { engineInfo } from '../../native/engine-info.ts';
+import { nativeFacts } from '../../native/facts.ts';
 import { membership } from '../../workers/membership.ts';
 import { Worker } from '../../workers/worker.ts';
 import { randomOf } from '../fleet/random.ts';
@@ -22,7 +22,7 @@ const settings = JSON.parse(process.argv[2] ?? '') as PlayerSettings;
 const recorded = recording.parse(JSON.parse(readFileSync(settings.recordingFile, 'utf8')));
 const { instance, target, ...ofStack } = membership(petrelHome());
 const store = await openStore(settings.store);
-const facts = engineInfo();
+const facts = [nativeFacts()];
 const say = (message: FromPlayer) => process.send?.(message);
 const now = () => performance.timeOrigin + performance.now();
 

@@ -115,7 +115,7 @@ describe('status', () => {
       stack: 'down',
       workers: [],
       latestCheckpoint: { iteration: 4 },
-      profile: { isa: 'avx2', deterministic: true },
+      profile: { engine: 'native', device: 'avx2', deterministic: true },
     });
     expect(status).not.toHaveProperty('reason');
     expect(status).not.toHaveProperty('stage');

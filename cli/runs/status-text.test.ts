@@ -6,6 +6,7 @@ import { waitsFor, workerStatus } from '../../api/runs/status-report.ts';
 import { doingText, workerTable } from './status-text.ts';
 import { fixScorerHint } from '../../core/scorer-hint.ts';
 import { nextCommand, resumeCommand } from './words.ts';
+import { exampleEngine } from '../../core/wire/examples.test-support.ts';
 
 const run = { runId: 'toy-1', kind: 'rl', state: 'running', wish: 'run' } as const;
 const driven: Driven = { type: 'driven', stage: 'update' };
@@ -18,7 +19,7 @@ const worker = (part: Partial<Presence> = {}): Presence => ({
   host: 'h',
   roles: ['trainer', 'rollout', 'reward'],
   state: 'ready',
-  isa: 'avx2',
+  engines: [],
   threads: 2,
   profiles: ['any'],
   jobs: [],
@@ -99,7 +100,10 @@ describe('workers in a status', () => {
       { compute: 'fp32', profile: 'det-1', state: 'refused', ms: 20 },
       { compute: 'bf16', profile: 'det-bf16-3-amx', state: 'proved', ms: 30 },
     ] as const;
-    const table = workerTable([workerStatus(worker({ proofs: [...proofs] }), here)], printer);
+    const table = workerTable(
+      [workerStatus(worker({ engines: [{ ...exampleEngine, proofs: [...proofs] }] }), here)],
+      printer,
+    );
     expect(table).toContain('local-1: the engine gives other bits in fp32 than det-1 names');
     expect(table).not.toContain('bf16');
   });

@@ -72,7 +72,7 @@ function checkpointText({ latestCheckpoint, retentionFloor }: RunStatus): string
 
 function profileText({ profile }: RunStatus): string | undefined {
   if (profile === null) return undefined;
-  return `${profile.compute}${profile.deterministic ? ', deterministic' : ''}, ${profile.isa}`;
+  return `${profile.compute}${profile.deterministic ? ', deterministic' : ''}, ${profile.engine} on ${profile.device}`;
 }
 
 export function workerTable(workers: readonly WorkerStatus[], printer: Printer): string {
@@ -114,9 +114,9 @@ function lackTexts({ worker, state, lacks = [] }: WorkerStatus): string[] {
   );
 }
 
-/** One line for each compute type in which a worker's engine gives other bits than its profile names. */
-function refusedTexts({ worker, proofs = [] }: WorkerStatus): string[] {
-  const refused = proofs.filter(({ state }) => state === 'refused');
+/** One line for each compute type in which an engine of the worker gives other bits than its profile names. */
+function refusedTexts({ worker, engines }: WorkerStatus): string[] {
+  const refused = engines.flatMap(({ proofs = [] }) => proofs).filter(({ state }) => state === 'refused');
   return refused.map((proof) => [`${worker}: ${refusedText(proof)}`, `hint: ${refusedHint}`].join('\n'));
 }
 

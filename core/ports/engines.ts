@@ -1,14 +1,15 @@
-/** The port that creates engines. */
-import type { DecoderSpec } from '../decoder-spec.ts';
-import type { EngineOptions, PolicyEngine } from './policy.ts';
-import type { Sampler } from './sampler.ts';
+/** The port of an engine: what trains, scores and samples models. One line of a registry makes it known. */
+import type { NumericProfile } from '../records/schema.ts';
+import type { EngineFacts } from '../wire/engine-facts.ts';
+import type { EngineOptions, HeadKind, PolicyEngine } from './policy.ts';
+import type { OwningSampler, Sampler } from './sampler.ts';
 
-/** The sizes that a sampler must allow. */
-export interface SamplerRoom {
-  /** Samples that are decoded together. */
-  readonly maxSeqs: number;
-  /** Longest prompt and response, in tokens. */
-  readonly maxModelLen: number;
+/** A model as a folder: the engine reads from it what it needs to know. */
+export interface ModelRef {
+  /** Folder with the model's config.json. Weights may lie beside it, or come by `load`. */
+  readonly folder: string;
+  /** What the model has on top; where the folder has another head, the model's own starts at 0. */
+  readonly head: HeadKind;
 }
 
 export type PolicyOptions = EngineOptions & {
@@ -17,15 +18,21 @@ export type PolicyOptions = EngineOptions & {
 };
 
 export interface Engines {
-  /** Bytes of a model, known before it is made: weights, their copies, gradients and moments. */
-  modelBytes(spec: DecoderSpec, options: PolicyOptions): number;
-  /** Bytes of keys and values with which no sample waits for another one to end. */
-  cacheBytes(spec: DecoderSpec, options: Pick<EngineOptions, 'compute'>, room: SamplerRoom): number;
-  /** A model with all weights 0. */
-  policy(spec: DecoderSpec, options: PolicyOptions): Promise<PolicyEngine>;
+  /** Name of the engine in a recipe: `trainer.engine`. */
+  readonly name: string;
+  facts(): EngineFacts;
   /**
-   * A sampler that reads the weights of one of these engines in place. `cacheBytes`: its keys and values take at most
-   * that, or one sequence.
+   * Names everything that decides the bits of a result in this process, apart from its inputs. Log-probs of one
+   * arithmetic are useless in another.
    */
-  sampler(policy: PolicyEngine, room: SamplerRoom, cacheBytes: number): Promise<Sampler>;
+  arithmetic(profile: Pick<NumericProfile, 'compute' | 'deterministic'>): string;
+  /**
+   * A model whose weights are undefined until `load`. Throws UnfitError `TooLittleMemory` when it does not fit beside
+   * the others of this engine.
+   */
+  open(model: ModelRef, options: PolicyOptions): Promise<PolicyEngine>;
+  /** A sampler with weights of its own, undefined until `use`. Throws UnfitError `TooLittleMemory`. */
+  sampler(model: ModelRef, options: EngineOptions): Promise<OwningSampler>;
+  /** A sampler that reads the weights of a model of this engine in place. Absent: there is none. */
+  samplerOf?(policy: PolicyEngine): Promise<Sampler>;
 }

@@ -3,7 +3,9 @@
  * not know which engine it is: one of this process, or a child process. Shapes: the legend in core/rl/ragged.ts.
  */
 import type { ByteSink } from '../byte-sink.ts';
-import type { DecoderSpec, HeadKind } from '../decoder-spec.ts';
+import type { HeadKind } from '../decoder-spec.ts';
+
+export type { HeadKind } from '../decoder-spec.ts';
 
 /** What a long call observes and reports. */
 export interface Call {
@@ -178,7 +180,11 @@ export type BlockHash = (typeof blockHashes)[number];
  * caller at a time.
  */
 export interface PolicyEngine {
-  readonly spec: DecoderSpec;
+  readonly head: HeadKind;
+  /** Number of tokens that it knows. */
+  readonly vocab: number;
+  /** Longest context that the model declares. */
+  readonly maxPositions: number;
   readonly parameters: readonly EngineParameter[];
   /** Number of elements of each part of the state. */
   readonly elements: number;

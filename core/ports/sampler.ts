@@ -1,4 +1,5 @@
 /** The port of an engine that samples responses. */
+import type { BlockHash, Call, EngineParameter, StateSource, WeightsFormat } from './policy.ts';
 
 export interface SamplingSettings {
   /** 0 = greedy. */
@@ -40,7 +41,7 @@ export interface GenerateSample {
 /** 0 = not finished, 1 = stop token, 2 = maxNewTokens reached. */
 export type FinishCode = 0 | 1 | 2;
 
-/** One decode step over all live samples: arrays of equal length, one entry per token made. */
+/** Tokens that were made together: arrays of equal length, one entry per token. */
 export interface DecodedTokens {
   readonly keys: Int32Array;
   readonly tokens: Int32Array;
@@ -48,33 +49,67 @@ export interface DecodedTokens {
    * Log-prob under softmax(logits / temperature) without filters; training recomputes the same. Greedy: temperature 1.
    */
   readonly logProbs: Float32Array;
-  /** Log-prob under the distribution sampled from (after top-k, top-p, min-p, penalties). Greedy: 0. */
-  readonly samplingLogProbs: Float32Array;
+  /**
+   * Log-prob under the distribution sampled from (after top-k, top-p, min-p, penalties). Greedy: 0. Absent: the engine
+   * does not give it.
+   */
+  readonly samplingLogProbs?: Float32Array;
   readonly finish: Uint8Array;
 }
 
+/** The sizes that a sampler must allow. */
+export interface SamplerRoom {
+  /** Samples that are decoded together. */
+  readonly maxSeqs: number;
+  /** Longest prompt and response, in tokens. */
+  readonly maxModelLen: number;
+}
+
 /**
- * Continuous batching over slots. A call rejects with RetryableError `EngineExited` when the engine ends before it
- * answers.
+ * Generates with one model's weights, continuously: samples enter as there is room for them. A call rejects with
+ * RetryableError `EngineExited` when the engine ends before it answers.
  */
 export interface Sampler {
   /**
-   * `counter`: the bits of a sample follow from `GenerateSample.random`, so a sample is the same wherever it is made.
-   * `seeded`: it is the same only on the same engine.
+   * `counter`: the tokens of a sample follow from `GenerateSample.random`, so a sample is the same wherever it is made.
+   * `seeded`: it is the same only on the same engine, and one that continues from a prefix is another sample of the same
+   * distribution.
    */
   readonly randomness: 'counter' | 'seeded';
   /** Resolves when the engine has ended although nobody closed it. Never rejects. */
   readonly exited: Promise<void>;
+  /** Has room for such samples from now on. Drops those in flight. */
+  makeRoom(room: SamplerRoom): Promise<void>;
   /**
-   * Queues a request; samples enter as slots and KV pages become free. Throws InvalidInputError for one that never
-   * fits.
+   * The tokens of these requests, as they are made, until each sample has ended. Throws InvalidInputError for a request
+   * that never fits, PreemptedError when `pause` drops its samples. Who stops reading drops the rest.
    */
-  submit(request: GenerateRequest): Promise<void>;
-  /** Admits, prefills and decodes one token for every live sample. Empty arrays when idle. */
-  step(): Promise<DecodedTokens>;
-  /** Drops the sample at once and frees its slot. Unknown keys are ignored. */
+  generate(requests: readonly GenerateRequest[]): AsyncIterable<DecodedTokens>;
+  /** Ends the sample at once. Unknown keys are ignored. */
   abort(key: number): Promise<void>;
-  /** Drops every sample. Call this when the weights have changed. */
-  reset(): Promise<void>;
+  /** Drops every sample, since the weights are about to change or training needs the memory. */
+  pause(): Promise<void>;
+  /** Takes samples again, with the weights as they are now. */
+  resume(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** What a sampler has loaded: the digest by which a publication of weights is named. */
+export interface NamedWeights {
+  readonly format: WeightsFormat;
+  /** Hash of the blocks of fp32 values. */
+  readonly hash: BlockHash;
+}
+
+/** A sampler with weights of its own. */
+export interface OwningSampler extends Sampler {
+  /** The model's parameters, which decide where the bytes of a publication belong. */
+  readonly parameters: readonly EngineParameter[];
+  /**
+   * Replaces the weights, and drops the samples in flight. Resolves with the digest of what is loaded, hashed by the
+   * engine; after a failure the weights are undefined.
+   */
+  use(source: StateSource, named: NamedWeights, call?: Call): Promise<string>;
+  /** Copies bytes of the weights as they are published, from `start` on. Absent: the engine cannot give them back. */
+  readPublished?(format: WeightsFormat, start: number, into: Uint8Array): Promise<void>;
 }

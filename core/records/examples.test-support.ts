@@ -5,8 +5,9 @@ export const exampleProfile: NumericProfile = {
   id: 'p0',
   compute: 'fp32',
   deterministic: true,
-  isa: 'avx2',
-  engine: 'test',
+  engine: 'native',
+  device: 'avx2',
+  build: 'test',
   maxTokensPerMicroBatch: 64,
 };
 

@@ -26,6 +26,8 @@ const profile = {
   engine: 'e',
   maxTokensPerMicroBatch: 64,
 };
+const { isa: _, ...rest } = profile;
+const profileNow = { ...rest, engine: 'native', device: 'avx2', build: 'e' };
 const loss = {
   kind: 'policy',
   lossMode: 'vanilla',
@@ -59,7 +61,7 @@ describe('a record of format 1', () => {
       ...own,
       format: 2,
       base: { position: 2, counters: countersNow },
-      components: { actor: { stateDigest: a, weightsDigest: b, profile } },
+      components: { actor: { stateDigest: a, weightsDigest: b, profile: profileNow } },
     });
   });
 

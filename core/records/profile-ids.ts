@@ -1,14 +1,23 @@
 /** Ids of numeric profiles: runs with equal ids get equal bits for equal inputs. Jobs are addressed to them. */
 import type { ComputeType } from '../ports/policy.ts';
+import { offeredProfile } from './former-profiles.ts';
 
-/** Profile of runs that any worker may serve. */
+/** Profile of runs whose bits need not repeat. Alone, it is the queue of jobs that need no engine. */
 export const anyProfile = 'any';
+
+/**
+ * The queue of the jobs of a profile: a word of their NATS subjects. Workers with the engine take the jobs whose bits
+ * need not repeat; for the others the id names the engine, too.
+ */
+export function queueOf({ engine, id }: { readonly engine: string; readonly id: string }): string {
+  return id === anyProfile ? `${engine}-${anyProfile}` : offeredProfile(id);
+}
 
 const bf16Prefix = 'det-bf16-';
 
 /**
- * `isa`: the instruction set, on whose rounding bf16 depends. fp32 has one order of sums on all of them. `addedFlags`
- * names what a person added to the flags of the engine's build.
+ * Profile of the native engine. `isa`: the instruction set, on whose rounding bf16 depends. fp32 has one order of sums
+ * on all of them. `addedFlags` names what a person added to the flags of the engine's build.
  */
 export function deterministicProfile(
   compute: ComputeType,
@@ -18,9 +27,4 @@ export function deterministicProfile(
 ): string {
   const id = compute === 'fp32' ? `det-${arithmeticVersion}` : `${bf16Prefix}${arithmeticVersion}-${isa}`;
   return addedFlags === '' ? id : `${id}-flags-${addedFlags}`;
-}
-
-/** The compute type of a deterministic profile. */
-export function computeOfProfile(id: string): ComputeType {
-  return id.startsWith(bf16Prefix) ? 'bf16' : 'fp32';
 }

@@ -8,6 +8,7 @@ import { desiredStates, runStates } from '../run-states.ts';
 import { weightsFormats } from '../ports/policy.ts';
 import { BYPASS_LOSS_TYPES } from '../rl/rollout-correction/options.ts';
 import { z } from 'zod';
+import { profileOf2 } from './format2.ts';
 import { batchOf1, checkpointOf1, originOf1, publicationOf1, resultOf1, termOf1, updateOf1 } from './format1.ts';
 import { isInputFolder, retainedKeys } from './own-keys.ts';
 import { overlapPolicies } from '../schedules/policies.ts';
@@ -149,24 +150,30 @@ export const revisionRecord = z.object({
 export type RevisionRecord = z.infer<typeof revisionRecord>;
 
 /** Hash of the 8 MiB blocks in the digests of a state: block-hash.ts. */
-const blockHash = z.literal('blake3').optional();
+export const blockHash = z.literal('blake3').optional();
 
 /** What a machine must have to reproduce the same bits. */
-export const numericProfile = z.object({
-  /**
-   * `det-…`: equal ids give equal bits for equal inputs (profile-ids.ts). `any`: results are comparable but not equal.
-   * Builds without an arithmetic version wrote other ids: former-profiles.ts.
-   */
-  id: z.string(),
-  compute: z.enum(['fp32', 'bf16']),
-  deterministic: z.boolean(),
-  isa: z.string(),
-  /** Hash of the engine's build; information for users, never used for decisions. */
-  engine: z.string(),
-  /** Tokens of the largest micro-batch, on which the order of sums over tokens depends. */
-  maxTokensPerMicroBatch: z.int().positive(),
-  blockHash,
-});
+export const numericProfile = z.preprocess(
+  profileOf2,
+  z.object({
+    /**
+     * `det-…`: equal ids give equal bits for equal inputs (profile-ids.ts). `any`: results are comparable but not
+     * equal. Builds without an arithmetic version wrote other ids: former-profiles.ts.
+     */
+    id: z.string(),
+    /** Name of the engine that computes: `trainer.engine` of the recipe. */
+    engine: z.string(),
+    /** What it computes on: an instruction set, or a model of GPU. */
+    device: z.string(),
+    /** The engine's build or versions; information for users, never used for decisions. */
+    build: z.string(),
+    compute: z.enum(['fp32', 'bf16']),
+    deterministic: z.boolean(),
+    /** Tokens of the largest micro-batch, on which the order of sums over tokens depends. */
+    maxTokensPerMicroBatch: z.int().positive(),
+    blockHash,
+  }),
+);
 export type NumericProfile = z.infer<typeof numericProfile>;
 
 /** Digests of a component: its weights, and its whole state with the optimiser's. */

@@ -13,10 +13,18 @@ const reward = {
   concurrency: 2,
   deterministic: false,
 };
-const profile = { id: 'p', compute: 'fp32', deterministic: true, isa: 'avx2', engine: 'e', maxTokensPerMicroBatch: 64 };
+const profile = {
+  id: 'p',
+  compute: 'fp32',
+  deterministic: true,
+  engine: 'native',
+  device: 'avx2',
+  build: 'e',
+  maxTokensPerMicroBatch: 64,
+};
 const update = { parentState: digest, batch: digest, model: digest, profile, save: true };
 
-const engine = { compute: 'fp32', deterministic: true, maxTokensPerMicroBatch: 64 };
+const engine = { engine: 'native', compute: 'fp32', deterministic: true, maxTokensPerMicroBatch: 64 };
 const schedule = { type: 'constant', lr: 1, warmupSteps: 0, totalSteps: 1 };
 const optimizer = { beta1: 0.9, beta2: 0.99, eps: 1e-8, weightDecay: 0, maxGradNorm: 1 };
 const loss = {
@@ -75,7 +83,7 @@ describe('the input of a job', () => {
     ['reward', { ...reward, timeoutMs: '500' }, 'timeoutMs'],
     ['reward', { ...reward, scorer: undefined }, 'scorer'],
     ['update', { ...update, batch: '../../etc/passwd' }, 'batch'],
-    ['update', { ...update, profile: { ...profile, isa: 7 } }, 'profile.isa'],
+    ['update', { ...update, profile: { ...profile, device: 7 } }, 'profile.device'],
     ['update', { ...update, part: false }, 'part'],
     ['update', { ...update, newer: 1 }, 'newer'],
     ['open', { model: digest, engine: { ...engine, newer: 1 } }, 'engine.newer'],

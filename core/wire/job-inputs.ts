@@ -4,6 +4,7 @@ import { RUN_KINDS } from '../run-kinds.ts';
 import { InvalidInputError } from '../errors.ts';
 import {
   batchLayout,
+  blockHash,
   counters,
   digest,
   lossSettings,
@@ -17,6 +18,7 @@ import { LR_SCHEDULERS } from '../rl/lr-schedule.ts';
 import { ROLLOUT_PURPOSES } from './jobs.ts';
 import { KL_CONTROLLER_NAMES, KL_TYPES, PF_PPO_METHODS, SPO_RHOS } from '../rl/names.ts';
 import type { ScoringSettings, Stage, StageTypes } from './jobs.ts';
+import { engineFacts } from './engine-facts.ts';
 import type { Same } from './same-type.ts';
 import { endpointLimits } from './permits.ts';
 
@@ -26,11 +28,14 @@ const seed = z.tuple([z.int(), z.int()]);
 const draws = z.array(z.strictObject({ draw: count, row: count }));
 const generation = count.optional();
 
+const engineName = engineFacts.shape.name;
+
 const engine = z.strictObject({
+  engine: engineName,
   compute: z.enum(['auto', 'fp32', 'bf16']),
   deterministic: z.boolean(),
   maxTokensPerMicroBatch: some,
-  blockHash: numericProfile.shape.blockHash,
+  blockHash: blockHash,
 });
 
 const sampling = z.strictObject({
@@ -184,6 +189,7 @@ const inputs = {
   rollout: z.strictObject({
     generation,
     purpose: z.enum(ROLLOUT_PURPOSES),
+    sampler: engineName,
     model: digest,
     dataset: digest,
     weights: digest,

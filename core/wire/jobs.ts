@@ -38,8 +38,10 @@ export interface Recomputable {
   readonly generation?: number;
 }
 
-/** The engine that a run needs. Part of every job that uses weights. */
+/** The engine that a run needs: what its numeric profile is made from. */
 export interface EngineSettings extends NamesBlockHash {
+  /** Name of the engine that trains: `trainer.engine`. */
+  readonly engine: string;
   readonly compute: 'auto' | 'fp32' | 'bf16';
   readonly deterministic: boolean;
   readonly maxTokensPerMicroBatch: number;
@@ -80,6 +82,8 @@ export type RolloutPurpose = (typeof ROLLOUT_PURPOSES)[number];
 /** Samples responses for some draws from exactly these weights. */
 export interface RolloutInput extends Recomputable {
   readonly purpose: RolloutPurpose;
+  /** Name of the engine that samples: `rollout.name`. */
+  readonly sampler: string;
   readonly model: Digest;
   readonly dataset: Digest;
   readonly weights: Digest;

@@ -7,7 +7,7 @@ import type { JobId, RunId } from '../ids.ts';
 import { roles } from '../roles.ts';
 import type { Role } from '../roles.ts';
 import { publication } from '../records/schema.ts';
-import { engineProof } from './engine-proof.ts';
+import { engineFacts } from './engine-facts.ts';
 import { holderUrl, weightsHolders } from './weights.ts';
 import { workerEvent } from './worker-event.ts';
 import { anyPlace, placeWords } from './worker-identity.ts';
@@ -114,15 +114,11 @@ export const presence = z.object({
   host: z.string(),
   roles: z.array(z.enum(roles)),
   state: z.enum(['starting', 'ready', 'busy', 'draining', 'unhealthy']),
-  isa: z.string(),
-  /** Hash of the engine's build; information for users. */
-  engine: z.string().optional(),
+  /** The engines that it has. A worker that only scores has none. */
+  engines: z.array(engineFacts),
   threads: z.int(),
+  /** The queues of numeric profiles whose jobs it takes: queueOf in core/records/profile-ids.ts. */
   profiles: z.array(z.string()),
-  /** The compute types of its engine. */
-  computes: z.array(z.enum(['fp32', 'bf16'])).optional(),
-  /** What its engine proved about its bits when it was loaded. */
-  proofs: z.array(engineProof).optional(),
   /** URL where other workers get the weights that it has in memory. */
   serves: holderUrl.optional(),
   /** The run to which this trainer is leased. */
@@ -218,7 +214,7 @@ export type LiveMessage = z.infer<typeof liveNote>;
  * still queued.
  */
 export const jobStream = (role: Role) => `JOBS_${role}`;
-/** `any`, or the id of a numeric profile that the worker must reproduce. */
+/** `profile`: queueOf in core/records/profile-ids.ts, or `any` for jobs that need no engine. */
 export const jobSubject = (role: Role, profile: string, runId: RunId, jobId: JobId) =>
   `jobs.${role}.${profile}.${runId}.${jobId}`;
 /** Every queued job of one run. */

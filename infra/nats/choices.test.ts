@@ -13,7 +13,7 @@ const entry = (worker: string, more: Partial<Presence> = {}): Presence => ({
   host: 'h',
   roles: ['trainer'],
   state: 'ready',
-  isa: 'x',
+  engines: [],
   threads: 1,
   profiles: ['p'],
   jobs: [],
@@ -43,7 +43,7 @@ describe('the trainer of a job', () => {
     const present = [entry('t1', { lease: 'b' }), entry('t2', { profiles: ['q'] }), entry('t3')];
     expect(chosen(job(), present)).toEqual(['t3', false]);
     expect(chosen(job(), present.slice(0, 2))).toBeUndefined();
-    expect(chosen(job({ profile: 'any' }), present.slice(0, 2))).toEqual(['t2', false]);
+    expect(chosen(job({ profile: 'q' }), present.slice(0, 2))).toEqual(['t2', false]);
   });
 
   it('of a second part is a free one, else the one that has the other part', () => {

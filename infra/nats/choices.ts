@@ -2,7 +2,6 @@
  * Which worker has what a job needs, from the presence of the workers that take jobs. Pure, so that tests can ask it
  * anything.
  */
-import { anyProfile } from '../../core/records/profile-ids.ts';
 import type { Presence } from '../../core/wire/messages.ts';
 import { placeWords } from '../../core/wire/worker-identity.ts';
 
@@ -69,9 +68,7 @@ export const scoringAhead = (rolloutJob: string, present: readonly Presence[]): 
   present.find(({ ahead }) => ahead?.includes(rolloutJob) === true);
 
 function freeTrainer({ runId, profile }: TrainerJob, present: readonly Presence[]): Presence | undefined {
-  const free = present
-    .filter(({ lease, profiles }) => lease === undefined && (profile === anyProfile || profiles.includes(profile)))
-    .sort(byPlace);
+  const free = present.filter(({ lease, profiles }) => lease === undefined && profiles.includes(profile)).sort(byPlace);
   // Runs that start together begin with different ones.
   const first = [...runId].reduce((sum, letter) => (31 * sum + letter.charCodeAt(0)) >>> 0, 0);
   return free[first % free.length];

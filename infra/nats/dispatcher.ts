@@ -5,8 +5,7 @@
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { offeredProfile } from '../../core/records/former-profiles.ts';
-import { anyProfile } from '../../core/records/profile-ids.ts';
+import { queueOf } from '../../core/records/profile-ids.ts';
 import { errorToJson } from '../../core/errors.ts';
 import { makeJobId } from '../../core/ids.ts';
 import type { Digest } from '../../core/ids.ts';
@@ -64,7 +63,7 @@ export interface JobRequest<S extends Stage> {
   readonly runId: string;
   readonly at: { readonly term: number; readonly iteration: number };
   readonly store: Store;
-  /** `any`, or the recorded numeric profile that the worker must reproduce. */
+  /** The queue of the job's numeric profile, or `any` for a job that needs no engine: core/records/profile-ids.ts. */
   readonly profile: string;
   readonly input: StageTypes[S]['input'];
   /** A part of a job that crashed its workers: it runs alone on its worker. */
@@ -212,8 +211,7 @@ export class Dispatcher {
   }
 
   /** Throws TerminalError or PauseError, as the job's failure requires, or the signal's reason. */
-  async run<S extends Stage>(asked: JobRequest<S>, options: WaitOptions): Promise<JobResult<S>> {
-    const request: JobRequest<S> = { ...asked, profile: offeredProfile(asked.profile) };
+  async run<S extends Stage>(request: JobRequest<S>, options: WaitOptions): Promise<JobResult<S>> {
     if (this.#cancelled.has(request.runId)) throw atRest(request.runId);
     const jobId = jobIdOf(request.stage, request.input);
     const key = await this.#claimKey(request.store);
@@ -372,7 +370,7 @@ export class Dispatcher {
     const trainer = this.#workers.trainerOf(runId);
     if (trainer === undefined) return;
     const digest = (publication?.digest ?? weights) as Digest;
-    const order = [...this.#weights.begin(runId, digest, [trainer, ...this.#workers.samplers(profile.id)])];
+    const order = [...this.#weights.begin(runId, digest, [trainer, ...this.#workers.samplers(queueOf(profile))])];
     this.#nc.publish(newWeightsSubject, JSON.stringify({ ...committed, v: 1, order } satisfies NewWeights));
   }
 
@@ -383,7 +381,7 @@ export class Dispatcher {
     );
     const runs = [...new Set(others.map((session) => session.runId))];
     const lacking = this.#workers.lacking(role);
-    const free = `no free worker with the role ${role}${profile === anyProfile ? '' : ` and the profile ${profile}`} is available`;
+    const free = `no free worker with the role ${role}${profile === 'any' ? '' : ` and the profile ${profile}`} is available`;
     const why =
       runs.length === 0 ? free : `waiting for a ${role} slot: the workers are busy with run ${runs.join(', ')}`;
     return [why, ...lacking].join('; ');

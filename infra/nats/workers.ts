@@ -1,6 +1,5 @@
 /** The workers whose presence is current, as the waiters of jobs see them. */
 import type { NatsConnection } from '@nats-io/nats-core';
-import { anyProfile } from '../../core/records/profile-ids.ts';
 import type { Role } from '../../core/roles.ts';
 import { presenceKey } from '../../core/wire/messages.ts';
 import type { Presence, Timing } from '../../core/wire/messages.ts';
@@ -88,7 +87,7 @@ export class Workers {
   /** URLs at which the processes that can sample with this profile serve weights. */
   samplers(profile: string): string[] {
     return this.#present('rollout')
-      .filter(({ state, profiles }) => takesJobs.has(state) && (profile === anyProfile || profiles.includes(profile)))
+      .filter(({ state, profiles }) => takesJobs.has(state) && profiles.includes(profile))
       .flatMap(({ serves }) => (serves === undefined ? [] : [serves]));
   }
 
@@ -212,7 +211,7 @@ export class Workers {
       (entry) =>
         !than.has(shownName(entry, this.#instance)) &&
         takesJobs.has(entry.state) &&
-        (profile === anyProfile || entry.profiles.includes(profile)),
+        (role === 'reward' || entry.profiles.includes(profile)),
     );
   }
 }

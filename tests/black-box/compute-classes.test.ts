@@ -14,7 +14,7 @@ afterEach(() => user.petrel('down'));
 
 interface Term {
   readonly reason: string;
-  readonly components: { readonly actor: { readonly profile: { readonly compute: string; readonly isa: string } } };
+  readonly components: { readonly actor: { readonly profile: { readonly compute: string; readonly device: string } } };
   readonly parent?: { readonly position: number };
   readonly adopts?: { readonly until: number };
 }

@@ -1,23 +1,26 @@
 /** The native engine as a process of its own. One message at a time, in order, as one caller would call it. */
 import type { ByteSink } from '../../core/byte-sink.ts';
-import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import { thrownToJson } from '../../core/errors.ts';
 import type {
   BlockHash,
-  EngineOptions,
   PolicyEngine,
   StatePart,
   StatePiece,
   StateSource,
   WeightsFormat,
 } from '../../core/ports/policy.ts';
-import type { Sampler } from '../../core/ports/sampler.ts';
-import type { SamplerRoom } from '../../core/ports/engines.ts';
-import { nativeEngines } from '../../workers/engine/native-engines.ts';
+import type { SamplerRoom } from '../../core/ports/sampler.ts';
+import type { ModelRef, PolicyOptions } from '../../core/ports/engines.ts';
+import { machineBytes } from '../../infra/machine-memory.ts';
+import type { NativeGenerator } from '../../native/index.ts';
+import { generatorWith, nativeEngines } from '../../workers/engine/engines/native/index.ts';
+import type { NativePolicy } from '../../workers/engine/engines/native/policy.ts';
+import { MemoryPlan } from '../../workers/engine/engines/native/memory-plan.ts';
 import type { FromChild, Piece, SourceFacts, ToChild } from './child-engine-protocol.ts';
 
+const engines = nativeEngines(new MemoryPlan(machineBytes()));
 let policy: PolicyEngine | undefined;
-let sampler: Sampler | undefined;
+let sampler: NativeGenerator | undefined;
 let turn: Promise<void> = Promise.resolve();
 let tick: () => void = () => {};
 
@@ -40,12 +43,18 @@ function sourceOf(facts: SourceFacts, read: (sinks: typeof sinkOf) => Promise<vo
 }
 
 const child: Record<string, (...args: never[]) => Promise<unknown>> = {
-  async open(spec: DecoderSpec, options: EngineOptions & { trainable: boolean }) {
-    policy = await nativeEngines.policy(spec, options);
-    return { parameters: policy.parameters, elements: policy.elements, outputs: policy.outputs };
+  async open(model: ModelRef, options: PolicyOptions) {
+    policy = await engines.open(model, options);
+    const { head, vocab, maxPositions, parameters, elements, outputs } = policy;
+    return { head, vocab, maxPositions, parameters, elements, outputs };
   },
-  async sample(room: SamplerRoom, cacheBytes: number) {
-    sampler = await nativeEngines.sampler(opened(), room, cacheBytes);
+  async sample(room: SamplerRoom) {
+    sampler?.close();
+    sampler = generatorWith(opened() as NativePolicy, room);
+  },
+  async endSampling() {
+    sampler?.close();
+    sampler = undefined;
   },
   async loadFolder(folder: string) {
     await opened().load({ type: 'folder', folder }, { tick });

@@ -3,21 +3,22 @@ import type { ChildProcess } from 'node:child_process';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { PolicyEngine } from '../../core/ports/policy.ts';
 import { Generation } from '../../workers/engine/generation.ts';
-import { batchOf, decoder } from '../../native/testing/decoders.ts';
+import { batchOf } from '../../native/testing/decoders.ts';
 import { childEngines } from './child-engine.ts';
+import { savedModel } from './model.ts';
 import { engineContract, learn, partOf, randomState } from './engine.ts';
 
 engineContract('an engine in a child process', childEngines());
 
 describe('an engine that is killed in mid-call', () => {
-  const spec = decoder({ layers: 12, hidden: 96, ffn: 256 });
+  const model = savedModel({ num_hidden_layers: 12, hidden_size: 96, intermediate_size: 256 });
   const options = { compute: 'fp32', deterministic: true, threads: 1, trainable: true } as const;
-  const long = batchOf(spec, [400, 400, 400, 400], 1);
+  const long = batchOf({ vocab: 41 }, [400, 400, 400, 400], 1);
   const open: PolicyEngine[] = [];
   const start = async () => {
     let child: ChildProcess | undefined;
     const engines = childEngines((started) => (child = started));
-    const engine = await engines.policy(spec, options);
+    const engine = await engines.open(model, options);
     open.push(engine);
     await engine.load(randomState(engine, 1));
     if (child === undefined) throw new Error('a policy starts a child');
@@ -49,21 +50,22 @@ describe('an engine that is killed in mid-call', () => {
 
   it('fails the jobs that sample from it, and each later one', async () => {
     const { engines, engine, child } = await start();
-    const generation = new Generation(engines.sampler(engine, { maxSeqs: 4, maxModelLen: 400 }, 2 ** 30));
-    const job = {
+    const sampler = await engines.samplerOf?.(engine);
+    if (sampler === undefined) throw new Error('a child samples in place');
+    await sampler.makeRoom({ maxSeqs: 4, maxModelLen: 400 });
+    const generation = new Generation(Promise.resolve(sampler));
+    const settings = {
       runId: 'run-1',
-      prompts: [Int32Array.of(1, 2), Int32Array.of(3)],
-      draws: [0, 1],
-      samplesPerDraw: 2,
-      firstSample: 0,
       sampling: { temperature: 1, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 },
       maxNewTokens: 300,
       stopTokens: new Int32Array(),
       seed: [1, 2] as const,
     };
-    const sampling = generation.run({ ...job, onTokens: () => child.kill('SIGKILL') });
-    await expect(sampling).rejects.toMatchObject(gone);
-    await expect(generation.run({ ...job, onTokens: () => {} })).rejects.toMatchObject(gone);
+    const prompt = Int32Array.of(1, 2);
+    const sample = (onTokens: () => void) =>
+      generation.sample({ prompt, draw: 0, sample: 0, turn: 0, settings }, { onTokens }).ended;
+    await expect(sample(() => child.kill('SIGKILL'))).rejects.toMatchObject(gone);
+    await expect(sample(() => {})).rejects.toMatchObject(gone);
   });
 
   it('lets a caller leave at once whose result is no longer needed', async () => {

@@ -3,16 +3,15 @@ import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import type { ByteSink } from '../../core/byte-sink.ts';
-import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import { RetryableError, thrownFromJson } from '../../core/errors.ts';
-import type { Engines, SamplerRoom } from '../../core/ports/engines.ts';
+import type { Engines, ModelRef, PolicyOptions } from '../../core/ports/engines.ts';
 import type {
   AdamW,
   Call,
   EngineParameter,
-  EngineOptions,
   ForwardOptions,
   ForwardResult,
+  HeadKind,
   OutputGradients,
   OutputName,
   PackedBatch,
@@ -23,24 +22,39 @@ import type {
   StepResult,
   WeightsFormat,
 } from '../../core/ports/policy.ts';
-import type { DecodedTokens, GenerateRequest, Sampler } from '../../core/ports/sampler.ts';
+import type {
+  DecodedTokens,
+  GenerateRequest,
+  NamedWeights,
+  OwningSampler,
+  Sampler,
+  SamplerRoom,
+} from '../../core/ports/sampler.ts';
 import { packageRoot } from '../../infra/home.ts';
-import { nativeEngines } from '../../workers/engine/native-engines.ts';
+import { arithmeticOf, engineInfo, nativeFacts } from '../../native/index.ts';
+import { SteppedStreams } from '../../workers/engine/engines/stepped-streams.ts';
+import { publicationRoot } from '../../workers/engine/state.ts';
 import type { FromChild, Piece, Target, ToChild } from './child-engine-protocol.ts';
 
 /** `onStart` gets each child, so that a test can kill it. */
 export function childEngines(onStart: (child: ChildProcess) => void = () => {}): Engines {
   return {
-    modelBytes: nativeEngines.modelBytes,
-    cacheBytes: nativeEngines.cacheBytes,
-    async policy(spec, options) {
+    name: 'child',
+    facts: () => ({ ...nativeFacts(), name: 'child' }),
+    arithmetic: (profile) => arithmeticOf(profile, engineInfo()),
+    async open(model, options) {
       const link = new Link();
       onStart(link.process);
-      return ChildPolicy.open(link, spec, options);
+      return ChildPolicy.open(link, model, options);
     },
-    async sampler(policy, room, cacheBytes) {
+    async sampler(model, options) {
+      const link = new Link();
+      onStart(link.process);
+      return new OwningChildSampler(await ChildPolicy.open(link, model, { ...options, trainable: false }));
+    },
+    async samplerOf(policy) {
       if (!(policy instanceof ChildPolicy)) throw new Error('the model must live in a child process too');
-      return ChildSampler.open(policy.link, room, cacheBytes);
+      return new ChildSampler(policy);
     },
   };
 }
@@ -110,6 +124,9 @@ class Link {
 }
 
 interface Opened {
+  readonly head: HeadKind;
+  readonly vocab: number;
+  readonly maxPositions: number;
   readonly parameters: readonly EngineParameter[];
   readonly elements: number;
   readonly outputs: readonly OutputName[];
@@ -117,24 +134,28 @@ interface Opened {
 
 class ChildPolicy implements PolicyEngine {
   readonly link: Link;
-  readonly spec: DecoderSpec;
+  readonly head: HeadKind;
+  readonly vocab: number;
+  readonly maxPositions: number;
   readonly parameters: readonly EngineParameter[];
   readonly elements: number;
   readonly outputs: readonly OutputName[];
   readonly exited: Promise<void>;
 
-  private constructor(link: Link, spec: DecoderSpec, { parameters, elements, outputs }: Opened) {
+  private constructor(link: Link, { head, vocab, maxPositions, parameters, elements, outputs }: Opened) {
     this.link = link;
-    this.spec = spec;
+    this.head = head;
+    this.vocab = vocab;
+    this.maxPositions = maxPositions;
     this.parameters = parameters;
     this.elements = elements;
     this.outputs = outputs;
     this.exited = link.exited;
   }
 
-  static async open(link: Link, spec: DecoderSpec, options: EngineOptions): Promise<ChildPolicy> {
+  static async open(link: Link, model: ModelRef, options: PolicyOptions): Promise<ChildPolicy> {
     try {
-      return new ChildPolicy(link, spec, await link.call('child', 'open', [spec, options]));
+      return new ChildPolicy(link, await link.call('child', 'open', [model, options]));
     } catch (error) {
       await link.close();
       throw error;
@@ -213,35 +234,55 @@ class ChildPolicy implements PolicyEngine {
 class ChildSampler implements Sampler {
   readonly randomness = 'counter';
   readonly exited: Promise<void>;
-  readonly #link: Link;
+  readonly policy: ChildPolicy;
+  readonly #streams: SteppedStreams;
 
-  private constructor(link: Link) {
-    this.#link = link;
-    this.exited = link.exited;
+  constructor(policy: ChildPolicy) {
+    const { link } = policy;
+    this.policy = policy;
+    this.exited = policy.exited;
+    this.#streams = new SteppedStreams({
+      submit: (request) => link.call('sampler', 'submit', [request]),
+      step: () => link.call('sampler', 'step', []),
+      abort: (key) => link.call('sampler', 'abort', [key]),
+      reset: () => link.call('sampler', 'reset', []),
+    });
   }
 
-  static async open(link: Link, room: SamplerRoom, cacheBytes: number): Promise<ChildSampler> {
-    await link.call('child', 'sample', [room, cacheBytes]);
-    return new ChildSampler(link);
+  makeRoom(room: SamplerRoom): Promise<void> {
+    return this.policy.link.call('child', 'sample', [room]);
   }
 
-  submit(request: GenerateRequest): Promise<void> {
-    return this.#link.call('sampler', 'submit', [request]);
-  }
-
-  step(): Promise<DecodedTokens> {
-    return this.#link.call('sampler', 'step', []);
+  generate(requests: readonly GenerateRequest[]): AsyncIterable<DecodedTokens> {
+    return this.#streams.generate(requests);
   }
 
   abort(key: number): Promise<void> {
-    return this.#link.call('sampler', 'abort', [key]);
+    return this.#streams.abort(key);
   }
 
-  reset(): Promise<void> {
-    return this.#link.call('sampler', 'reset', []);
+  pause(): Promise<void> {
+    return this.#streams.end();
   }
 
-  close(): Promise<void> {
-    return this.#link.call('sampler', 'close', []);
+  async resume(): Promise<void> {}
+
+  async close(): Promise<void> {
+    await this.policy.link.call('child', 'endSampling', []);
+  }
+}
+
+class OwningChildSampler extends ChildSampler implements OwningSampler {
+  get parameters(): readonly EngineParameter[] {
+    return this.policy.parameters;
+  }
+
+  async use(source: StateSource, { format, hash }: NamedWeights, call?: Call): Promise<string> {
+    await this.policy.load(source, call);
+    return publicationRoot(this.policy, format, hash, call);
+  }
+
+  override close(): Promise<void> {
+    return this.policy.close();
   }
 }

@@ -7,15 +7,16 @@ import { blockHashes, stateParts } from '../../core/ports/policy.ts';
 import type { AdamW, ComputeType, PackedBatch, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
 import { publishedBytes } from '../../core/records/publications.ts';
 import { blockHasher } from '../../infra/store/block-hasher.ts';
-import type { GenerateRequest, Sampler } from '../../core/ports/sampler.ts';
-import { engineInfo } from '../../native/index.ts';
-import { batchOf, decoder, randomOf } from '../../native/testing/decoders.ts';
-import { computesOf } from '../../workers/engine/profile.ts';
+import type { DecodedTokens, GenerateRequest, OwningSampler, SamplerRoom } from '../../core/ports/sampler.ts';
+import { rootOf } from '../../workers/engine/state.ts';
+import { batchOf, randomOf } from '../../native/testing/decoders.ts';
+import { savedModel } from './model.ts';
 
-const spec = decoder({ layers: 2, vocab: 41 });
+const vocab = 41;
+const model = savedModel({ vocab_size: vocab });
 const options = { compute: 'fp32', deterministic: true, threads: 1, trainable: true } as const;
 const adamw: AdamW = { lr: 0.01, beta1: 0.9, beta2: 0.99, eps: 1e-8, weightDecay: 0.1, maxGradNorm: 1 };
-const batch = batchOf(spec, [7, 3, 5], 11);
+const batch = batchOf({ vocab }, [7, 3, 5], 11);
 
 /** Random weights and moments: the same for the same seed. */
 export function randomState({ elements }: Pick<PolicyEngine, 'elements'>, seed: number, steps = 3): StateSource {
@@ -55,7 +56,7 @@ export async function learn(engine: PolicyEngine, from: PackedBatch = batch): Pr
 export function engineContract(name: string, engines: Engines): void {
   const open: PolicyEngine[] = [];
   const policy = async (seed: number, compute: ComputeType = 'fp32') => {
-    const engine = await engines.policy(spec, { ...options, compute });
+    const engine = await engines.open(model, { ...options, compute });
     open.push(engine);
     await engine.load(randomState(engine, seed));
     return engine;
@@ -87,7 +88,7 @@ export function engineContract(name: string, engines: Engines): void {
       const { outputs } = await engine.forward(batch, { temperature: 0.7, wants, keep: false });
       expect(outputs.sumPiSquared).toHaveLength(batch.positions_P.length);
       outputs.sumPiSquared.forEach((found, p) => {
-        const row = outputs.logits.subarray(p * spec.vocab, (p + 1) * spec.vocab);
+        const row = outputs.logits.subarray(p * vocab, (p + 1) * vocab);
         const weights = Array.from(row, (logit) => Math.exp((logit - Math.max(...row)) / 0.7));
         const total = weights.reduce((sum, weight) => sum + weight, 0);
         expect(found).toBeCloseTo(
@@ -115,7 +116,7 @@ export function engineContract(name: string, engines: Engines): void {
       expect(ticks).toBeGreaterThanOrEqual(stateParts.length);
     });
 
-    it.each(computesOf(engineInfo()))('takes what another one in %s publishes, cut anywhere', async (compute) => {
+    it.each(engines.facts().computes)('takes what another one in %s publishes, cut anywhere', async (compute) => {
       const format = compute === 'bf16' ? 'BF16' : 'F32';
       const [from, to] = [await policy(5, compute), await policy(6, compute)];
       const bytes = new Uint8Array(publishedBytes(from.parameters, format));
@@ -199,14 +200,14 @@ export function engineContract(name: string, engines: Engines): void {
       expect(await partOf(engine, 'weights')).toEqual(await partOf(other, 'weights'));
     });
 
-    it('throws InvalidInputError for a spec that it cannot run', async () => {
-      await expect(engines.policy({ ...spec, hidden: 0 }, options)).rejects.toMatchObject({ code: 'InvalidInput' });
+    it('throws InvalidInputError for a model that it cannot run', async () => {
+      const none = savedModel({ vocab_size: vocab }, { architectures: ['NoSuchModelForCausalLM'], model_type: 'none' });
+      await expect(engines.open(none, options)).rejects.toMatchObject({ code: 'InvalidInput' });
     });
   });
 
   describe(`${name} as a sampler`, () => {
     const prompt = Int32Array.of(3, 9, 4);
-    const cache = 2 ** 26;
     const request = (keys: readonly number[], maxNewTokens = 6): GenerateRequest => ({
       prompt,
       samples: keys.map((key) => ({ key, random: { seed: [5, 6], draw: 1, sample: key, turn: 0 } })),
@@ -214,90 +215,111 @@ export function engineContract(name: string, engines: Engines): void {
       maxNewTokens,
       stopTokens: new Int32Array(),
     });
+    /** It has the weights of this policy. */
+    const samplerWith = async (engine: PolicyEngine, room: SamplerRoom): Promise<OwningSampler> => {
+      const sampler = await engines.sampler(model, options);
+      await sampler.use(await publicationOf(engine), { format: 'F32', hash: 'blake3' });
+      await sampler.makeRoom(room);
+      return sampler;
+    };
 
-    it('samples with the model’s own log-probs, also after the model has learnt', async () => {
+    it('names the weights that it has loaded by their digest', async () => {
+      const [one, two] = [await policy(8), await policy(9)];
+      const sampler = await engines.sampler(model, options);
+      for (const engine of [one, two, one])
+        expect(await sampler.use(await publicationOf(engine), { format: 'F32', hash: 'blake3' })).toBe(
+          await rootOf(engine, 'weights', 'blake3'),
+        );
+      await sampler.close();
+    });
+
+    it('samples with the model’s own log-probs, also after it has other weights', async () => {
       const engine = await policy(8);
-      const sampler = await engines.sampler(engine, { maxSeqs: 4, maxModelLen: 16 }, cache);
+      const sampler = await samplerWith(engine, { maxSeqs: 4, maxModelLen: 16 });
       for (const round of [0, 1]) {
         if (round === 1) {
           await learn(engine);
-          await sampler.reset();
+          await sampler.use(await publicationOf(engine), { format: 'F32', hash: 'blake3' });
         }
-        await sampler.submit(request([1, 2, 3]));
-        for (const [key, { tokens, logProbs }] of await drain(sampler)) {
+        for (const [key, { tokens, logProbs }] of await drain(sampler.generate([request([1, 2, 3])])))
           expect(await scored(engine, prompt, tokens), `round ${round}, sample ${key}`).toEqual(logProbs);
-        }
       }
       await sampler.close();
     });
 
     it('gives a sample the same tokens whatever else is sampled, when its randomness is a counter', async () => {
-      const engine = await policy(9);
-      const sampler = await engines.sampler(engine, { maxSeqs: 2, maxModelLen: 16 }, cache);
+      const sampler = await samplerWith(await policy(9), { maxSeqs: 2, maxModelLen: 16 });
       expect(sampler.randomness).toBe('counter');
-      await sampler.submit(request([1, 2, 3, 4]));
-      const together = await drain(sampler);
-      await sampler.submit(request([3]));
-      expect((await drain(sampler)).get(3)).toEqual(together.get(3));
+      const together = await drain(sampler.generate([request([1, 2, 3, 4])]));
+      expect((await drain(sampler.generate([request([3])]))).get(3)).toEqual(together.get(3));
+      const [odd, even] = await Promise.all(
+        [
+          [1, 3],
+          [2, 4],
+        ].map((keys) => drain(sampler.generate([request(keys)]))),
+      );
+      expect(new Map([...(odd ?? []), ...(even ?? [])].sort(([a], [b]) => a - b))).toEqual(together);
       await sampler.close();
     });
 
-    it('gives the same samples with a cache of one sequence, one after the other', async () => {
-      const engine = await policy(12);
-      const room = { maxSeqs: 4, maxModelLen: 16 };
-      const samples: Map<number, Sampled>[] = [];
-      for (const bytes of [0, engines.cacheBytes(spec, options, room)]) {
-        const sampler = await engines.sampler(engine, room, bytes);
-        await sampler.submit(request([1, 2, 3, 4]));
-        samples.push(await drain(sampler));
-        await sampler.close();
+    it('drops what is aborted or paused, and ignores unknown keys', async () => {
+      const sampler = await samplerWith(await policy(10), { maxSeqs: 4, maxModelLen: 16 });
+      const seen = new Set<number>();
+      for await (const { keys } of sampler.generate([request([1, 2])])) {
+        for (const key of keys) seen.add(key);
+        await sampler.abort(1);
+        await sampler.abort(77);
       }
-      expect(samples[0]).toEqual(samples[1]);
-      expect(engines.modelBytes(spec, options)).toBeGreaterThan(16 * engine.elements);
+      expect(seen).toEqual(new Set([1, 2]));
+      const dropped = drain(sampler.generate([request([5])]));
+      await sampler.pause();
+      await dropped.then(
+        (whole) => expect(whole.get(5)?.tokens).toHaveLength(6), // it had ended before
+        (error: unknown) => expect(error).toMatchObject({ code: 'WeightsMoved' }),
+      );
+      await sampler.resume();
+      expect((await drain(sampler.generate([request([6])]))).get(6)?.tokens).toHaveLength(6);
+      await sampler.close();
     });
 
-    it('drops what is aborted or reset, ignores unknown keys, and makes nothing when idle', async () => {
-      const engine = await policy(10);
-      const sampler = await engines.sampler(engine, { maxSeqs: 4, maxModelLen: 16 }, cache);
-      await sampler.submit(request([1, 2]));
-      await sampler.step();
-      await sampler.abort(1);
-      await sampler.abort(77);
-      expect([...(await drain(sampler)).keys()]).toEqual([2]);
-      await sampler.submit(request([5]));
-      await sampler.reset();
-      expect((await sampler.step()).keys).toHaveLength(0);
+    it('frees the samples of a caller that stops reading', async () => {
+      const sampler = await samplerWith(await policy(10), { maxSeqs: 1, maxModelLen: 16 });
+      for await (const _ of sampler.generate([request([1])])) break;
+      expect((await drain(sampler.generate([request([2])]))).get(2)?.tokens).toHaveLength(6);
       await sampler.close();
     });
 
     it('refuses a request that can never fit', async () => {
-      const engine = await policy(11);
-      const sampler = await engines.sampler(engine, { maxSeqs: 1, maxModelLen: 8 }, cache);
-      await expect(sampler.submit(request([1], 100))).rejects.toMatchObject({ code: 'InvalidInput' });
+      const sampler = await samplerWith(await policy(11), { maxSeqs: 1, maxModelLen: 8 });
+      await expect(drain(sampler.generate([request([1], 100)]))).rejects.toMatchObject({ code: 'InvalidInput' });
       await sampler.close();
     });
   });
 }
 
-interface Sampled {
+/** The weights of a policy, as a sampler loads them. */
+export async function publicationOf(engine: PolicyEngine): Promise<StateSource> {
+  const bytes = new Uint8Array(publishedBytes(engine.parameters, 'F32'));
+  await engine.readPublished('F32', 0, bytes);
+  return { type: 'published', format: 'F32', read: async (sinkOf) => sinkOf(0, bytes.length)(bytes) };
+}
+
+export interface Sampled {
   readonly tokens: number[];
   readonly logProbs: number[];
 }
 
-/** Decodes until nothing comes. A later step of an earlier sample adds to what it had. */
-async function drain(sampler: Sampler): Promise<Map<number, Sampled>> {
+/** The samples of a stream. */
+export async function drain(stream: AsyncIterable<DecodedTokens>): Promise<Map<number, Sampled>> {
   const samples = new Map<number, Sampled>();
-  for (let i = 0; i < 100; i++) {
-    const { keys, tokens, logProbs } = await sampler.step();
-    if (keys.length === 0) return samples;
+  for await (const { keys, tokens, logProbs } of stream)
     keys.forEach((key, j) => {
       const sample = samples.get(key) ?? { tokens: [], logProbs: [] };
       sample.tokens.push(at(tokens, j));
       sample.logProbs.push(at(logProbs, j));
       samples.set(key, sample);
     });
-  }
-  throw new Error('the sampler did not come to an end');
+  return new Map([...samples].sort(([a], [b]) => a - b));
 }
 
 /** The log-probs of a response as a forward pass gives them. */

@@ -10,7 +10,7 @@ import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { openFolderStore } from '../../infra/store/folder.ts';
 import { storeModelFolder } from '../../infra/store/model-facts.ts';
-import type { Completion, GenerationJob } from '../../workers/engine/generation.ts';
+import type { Completion, GenerationSettings } from '../../workers/engine/generation.ts';
 import { EngineHost } from '../../workers/engine/host.ts';
 import type { JobContext } from '../../workers/engine/host.ts';
 import { saveRandomModel } from '../random-model.ts';
@@ -28,7 +28,7 @@ const sizes = {
   vocab_size: 16,
   max_position_embeddings: 512,
 };
-const engine = { compute: 'fp32', deterministic: true, maxTokensPerMicroBatch: 1024 } as const;
+const engine = { engine: 'child', compute: 'fp32', deterministic: true, maxTokensPerMicroBatch: 1024 } as const;
 const context = {
   runId: 'run-1',
   jobId: 'job-1',
@@ -39,17 +39,14 @@ const context = {
   say: () => {},
   count: () => {},
 } as unknown as JobContext;
-const job: Omit<GenerationJob, 'onTokens'> = {
+const settings: GenerationSettings = {
   runId: 'run-1',
-  prompts: [Int32Array.of(2, 3), Int32Array.of(4)],
-  draws: [0, 1],
-  samplesPerDraw: 2,
-  firstSample: 0,
   sampling: { temperature: 1, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 },
   maxNewTokens: 200,
   stopTokens: new Int32Array(),
   seed: [1, 2],
 };
+const prompts = [Int32Array.of(2, 3), Int32Array.of(4)];
 
 describe('the host of an engine whose process is killed', () => {
   const children: ChildProcess[] = [];
@@ -58,7 +55,7 @@ describe('the host of an engine whose process is killed', () => {
     cache: join(folder, 'cache'),
     onSaved: () => {},
     ticks: new Int32Array(new SharedArrayBuffer(4)),
-    engines: childEngines((child) => void children.push(child)),
+    engines: [childEngines((child) => void children.push(child))],
   });
   let model: Digest;
   beforeAll(async () => {
@@ -77,16 +74,20 @@ describe('the host of an engine whose process is killed', () => {
 
   it('answers with EngineExited, and the next job has the same model and samples', async () => {
     const opened = await host.open({ model, engine }, context);
+    const { profile, weightsDigest: weights } = actorOf(opened.components);
     const sample = (onTokens: () => void): Promise<Completion[]> =>
-      host.generate(
+      host.sampling(
         context,
-        model,
-        actorOf(opened.components).profile,
-        actorOf(opened.components).weightsDigest,
+        { model, profile, weights, sampler: 'child' },
         { maxSeqs: 4, maxModelLen: 210 },
-        {
-          ...job,
-          onTokens,
+        async (generation) => {
+          const begun = prompts.flatMap((prompt, draw) =>
+            [0, 1].map((number) =>
+              generation.sample({ prompt, draw, sample: number, turn: 0, settings }, { onTokens }),
+            ),
+          );
+          await Promise.all(begun.map(({ ended }) => ended));
+          return begun.map(({ completion }) => completion);
         },
       );
     const undisturbed = await sample(() => {});

@@ -108,7 +108,7 @@ async function machine(instance: string, worker: string, port: number): Promise<
     host: instance,
     roles: ['reward'],
     state: 'ready',
-    isa: 'none',
+    engines: [],
     threads: 1,
     profiles: [],
     jobs: [...inFlight].map(({ jobId }) => jobId),

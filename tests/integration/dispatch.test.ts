@@ -439,7 +439,7 @@ describe('a worker', () => {
       host: 'h',
       roles: ['reward'],
       state: 'ready',
-      isa: 'none',
+      engines: [],
       threads: 1,
       profiles: [],
       jobs: [],

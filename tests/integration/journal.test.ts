@@ -189,7 +189,7 @@ function forked({ runId, jobId, weights, arithmetic, segments }: JournalMessage)
     { runId, jobId, weights, arithmetic },
     { incarnation: 'forger', tickMs: 0, now: () => 0, publish: (text) => texts.push(text) },
   );
-  writer.begin([run], { draws: [segment.draw], samplesPerDraw: 1, firstSample: segment.sample });
+  writer.begin([{ run, draw: segment.draw, sample: segment.sample }]);
   writer.startOver();
   writer.flush();
   return journalMessage.parse(JSON.parse(texts[0] ?? ''));

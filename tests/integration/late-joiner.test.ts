@@ -8,7 +8,7 @@ import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
-import { paceVariable } from '../../workers/engine/paced-sampler.ts';
+import { paceVariable } from '../../workers/engine/engines/native/paced-sampler.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 
 const pools = (samplers: number): readonly WorkerPool[] => [

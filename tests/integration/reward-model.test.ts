@@ -13,7 +13,7 @@ import { decodeSafetensors, encodeSafetensors } from '../../models/safetensors.t
 import { loadWeights } from '../../models/weights.ts';
 import { createTrainer } from '../../native/index.ts';
 import { byScores } from '../../workers/engine/judge.ts';
-import { NativePolicy } from '../../workers/engine/native-engines.ts';
+import { NativePolicy } from '../../workers/engine/engines/native/policy.ts';
 import { InProcessLoop, sevens } from '../in-process-loop.ts';
 import type { RunInProcess } from '../in-process-loop.ts';
 import { largestDifference } from '../score-texts.ts';

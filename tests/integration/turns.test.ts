@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { timings } from '../../core/wire/messages.ts';
-import { paceVariable } from '../../workers/engine/paced-sampler.ts';
+import { paceVariable } from '../../workers/engine/engines/native/paced-sampler.ts';
 import { LoopUnderTest, separatePools } from '../loop-under-test.ts';
 import type { Iteration, StartedRun } from '../loop-under-test.ts';
 

@@ -10,7 +10,7 @@ import { createRun } from '../../api/runs/start.ts';
 import { poll } from '../../infra/poll.ts';
 import { needRecord } from '../../infra/store/records.ts';
 import { historiesOf } from '../../infra/store/fleet-histories.ts';
-import { paceVariable } from '../../workers/engine/paced-sampler.ts';
+import { paceVariable } from '../../workers/engine/engines/native/paced-sampler.ts';
 import { FleetBed } from '../fleet/bed.ts';
 import type { Iteration, StartedRun } from '../loop-under-test.ts';
 import { Seeded } from '../recovery/seeded.ts';

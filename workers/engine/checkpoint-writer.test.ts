@@ -16,7 +16,7 @@ import { createTrainer } from '../../native/index.ts';
 import { CheckpointCopies } from './checkpoint-copies.ts';
 import { CheckpointWriter } from './checkpoint-writer.ts';
 import { checkpointSource } from './checkpoint.ts';
-import { NativePolicy } from './native-engines.ts';
+import { NativePolicy } from './engines/native/policy.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'petrel-writer-'));
 afterAll(() => rmSync(folder, { recursive: true }));

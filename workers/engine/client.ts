@@ -2,10 +2,11 @@
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { thrownFromJson } from '../../core/errors.ts';
+import type { EngineFacts } from '../../core/wire/engine-facts.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
 import type { NewWeights, WeightsHolders } from '../../core/wire/weights.ts';
+import { nativeTicks } from './engines/native/progress.ts';
 import type { EndedSample } from './host.ts';
-import type { EngineFacts } from './profile.ts';
 import type { EngineThreadData, FromEngine, ToEngine } from './protocol.ts';
 
 export interface EngineJobPorts {
@@ -45,7 +46,7 @@ export interface EngineAnswer {
 }
 
 export class EngineClient {
-  readonly facts: EngineFacts;
+  readonly facts: readonly EngineFacts[];
   /** URL at which other processes get the weights that this one has. */
   readonly serves: string | undefined;
   readonly #thread: Worker;
@@ -86,9 +87,9 @@ export class EngineClient {
     return client;
   }
 
-  /** Rises with committed work. */
+  /** Rises with committed work, and with the operations of an engine that computes in this process. */
   get ticks(): number {
-    return Atomics.load(this.#ticks, 0);
+    return Atomics.load(this.#ticks, 0) + nativeTicks();
   }
 
   /** Duration of writing the last checkpoint; undefined before the first. */

@@ -8,6 +8,7 @@ import type { AdvantageInput } from '../../core/wire/jobs.ts';
 import { numbersNamed } from '../../core/wire/score-table.ts';
 import { getJsonBlob, putJsonBlob } from '../../infra/store/blobs.ts';
 import type { Store } from '../../core/ports/store.ts';
+import { groupsOf } from '../../models/trajectories.ts';
 import type { ScoredPart } from './samples.ts';
 
 /** Stores the state after the batch; the controllers that name it. Nothing without a curriculum. */
@@ -27,11 +28,11 @@ export async function curriculumOfBatch(
 }
 
 export function groupResults({ trajectories, scores }: ScoredPart, metric: string, rows: number): GroupResult[] {
-  const { samplesPerDraw: n, draw_S, row_S } = trajectories;
+  const { draw_S, row_S } = trajectories;
   const values = numbersNamed(scores, metric);
-  return Array.from({ length: draw_S.length / n }, (_, d) => ({
-    row: at(row_S, d * n),
-    epoch: Math.floor(at(draw_S, d * n) / rows),
-    values: values.slice(d * n, (d + 1) * n),
+  return groupsOf(trajectories).map((members) => ({
+    row: at(row_S, at(members, 0)),
+    epoch: Math.floor(at(draw_S, at(members, 0)) / rows),
+    values: members.map((b) => at(values, b)),
   }));
 }

@@ -1,19 +1,12 @@
 /**
- * Continuous batching for one model: samples of many jobs are decoded together, and each job resolves when its own
- * samples are done.
+ * Generates samples with one sampler, each by itself: whoever wants samples asks for one at a time, and all of them are
+ * decoded together.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { at } from '../../core/at.ts';
 import { PreemptedError, RetryableError } from '../../core/errors.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import type { RunId } from '../../core/ids.ts';
-import type {
-  DecodedTokens,
-  GenerateRequest,
-  GenerateSample,
-  Sampler,
-  SamplingSettings,
-} from '../../core/ports/sampler.ts';
+import type { DecodedTokens, GenerateRequest, Sampler, SamplingSettings } from '../../core/ports/sampler.ts';
 import type { TokenRun } from './lineage.ts';
 
 /** One sample, finished or growing. */
@@ -22,111 +15,105 @@ export interface Completion extends TokenRun {
   stopReason: number;
 }
 
-export interface GenerationJob {
+/** How samples are generated. Samples with the same object and the same prompt share the prompt's prefill. */
+export interface GenerationSettings {
   readonly runId: RunId;
-  readonly prompts: readonly Int32Array[];
-  /** Draw number of each prompt. */
-  readonly draws: readonly number[];
-  readonly samplesPerDraw: number;
-  /** Number of each draw's first sample. */
-  readonly firstSample: number;
   readonly sampling: SamplingSettings;
   readonly maxNewTokens: number;
   readonly stopTokens: Int32Array;
   readonly seed: readonly [number, number];
   /** Does the text end here? Called after each token when there are stop strings. */
   readonly stopsAt?: (tokens: readonly number[]) => boolean;
-  /** Tokens from which a sample continues: another worker has decoded them. */
-  readonly prefixOf?: (draw: number, sample: number) => TokenRun | undefined;
-  /** Receives the samples before the first step, in the order of `run`'s answer; they grow from now on. */
-  readonly onBegin?: (completions: readonly Completion[]) => void;
-  readonly onTokens: (count: number) => void;
-  /** Samples have ended, by their places among the completions, which are in the order of `run`'s answer. */
-  readonly onEnded?: (places: readonly number[], completions: readonly Completion[]) => void;
 }
 
-/** Collects samples of a job that have ended in one step, and tells of them. */
-interface Finished {
-  readonly ended: number[];
-  /** Resolves the job when none is left. */
-  readonly tell: () => void;
+/** Which sample this is: with the seed it decides the random bits of a sampler that counts. */
+export interface SampleNumber {
+  readonly draw: number;
+  /** Number among the responses to its draw. */
+  readonly sample: number;
+  readonly turn: number;
+}
+
+export interface SampleRequest extends SampleNumber {
+  readonly prompt: Int32Array;
+  readonly settings: GenerationSettings;
+  /** Tokens from which it continues: another worker has decoded them. */
+  readonly prefix?: TokenRun | undefined;
+}
+
+/** Who wants to know of samples while they grow, once for all that have grown together. */
+export interface Watcher {
+  readonly onTokens?: (count: number) => void;
+  readonly onEnded?: (ended: readonly Completion[]) => void;
+}
+
+/** A sample that has been asked for. */
+export interface Sampling {
+  readonly completion: Completion;
+  /** Resolves when it has ended. Rejects with PreemptedError when the weights change. */
+  readonly ended: Promise<void>;
 }
 
 interface Live {
+  readonly key: number;
   readonly completion: Completion;
-  /** Place among the completions of its job. */
-  readonly place: number;
-  readonly job: GenerationJob;
-  readonly draw: number;
-  readonly sample: number;
-  readonly finished: Finished;
+  readonly request: SampleRequest;
+  readonly watcher: Watcher;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
 }
 
 export class Generation {
   readonly #sampler: Promise<Sampler>;
   readonly #live = new Map<number, Live>();
-  readonly #interrupts = new Map<GenerationJob, (error: Error) => void>();
+  /** Samples that were asked for in this turn of the event loop: they begin together. */
+  #starting: Live[] = [];
   #nextKey = 1;
-  #pumping = false;
 
   constructor(sampler: Promise<Sampler>) {
     this.#sampler = sampler;
-    sampler.catch(() => {}); // each job that needs it fails with this error
+    sampler.catch(() => {}); // each sample that needs it fails with this error
   }
 
-  /** Samples in the order of prompts, samplesPerDraw of each. Rejects with PreemptedError when the weights change. */
-  async run(job: GenerationJob): Promise<Completion[]> {
-    const completions = job.prompts.flatMap((_, i) =>
-      Array.from({ length: job.samplesPerDraw }, (_, s) => newCompletion(job, at(job.draws, i), job.firstSample + s)),
-    );
-    job.onBegin?.(completions);
-    const ended = completions.flatMap(({ stopReason }, place) => (stopReason === 0 ? [] : [place]));
-    if (ended.length > 0) job.onEnded?.(ended, completions);
-    let left = completions.length - ended.length;
-    if (left === 0) return completions;
-    await new Promise<void>((resolve, reject) => {
-      this.#interrupts.set(job, reject);
-      const finished: Finished = {
-        ended: [],
-        tell: () => {
-          const places = finished.ended.splice(0);
-          job.onEnded?.(places, completions);
-          left -= places.length;
-          if (left > 0) return;
-          this.#interrupts.delete(job);
-          resolve();
-        },
-      };
-      const requests = job.prompts.flatMap((prompt, i) => {
-        const samples = this.#samples(job, i, completions, finished);
-        return samples.length === 0 ? [] : requestOf(job, prompt, samples);
-      });
-      this.#submit(job, requests).then(
-        () => this.#pump(),
-        (error: Error) => this.#drop(job, error),
-      );
+  /** Begins a sample. The tokens from which it continues may already complete it. */
+  sample(request: SampleRequest, watcher: Watcher = {}): Sampling {
+    const completion = newCompletion(request);
+    if (completion.stopReason !== 0) return { completion, ended: Promise.resolve() };
+    const ended = new Promise<void>((resolve, reject) => {
+      const key = this.#nextKey;
+      this.#nextKey = (this.#nextKey % 0x7fffffff) + 1;
+      const live = { key, completion, request, watcher, resolve, reject };
+      this.#live.set(key, live);
+      if (this.#starting.length === 0) queueMicrotask(() => void this.#start(this.#starting.splice(0)));
+      this.#starting.push(live);
     });
-    return completions;
+    ended.catch(() => {}); // who waits for it sees the error
+    return { completion, ended };
   }
 
   /**
-   * The weights are about to change, or the worker leaves: rejects every job at once, and resolves when their samples
-   * are dropped.
+   * The weights are about to change, or the worker leaves: rejects every sample at once, and resolves when they are
+   * dropped.
    */
   async interrupt(
     reason = new PreemptedError('WeightsMoved', 'The weights changed while samples were in flight'),
   ): Promise<void> {
-    this.#rejectAll(reason);
-    await this.#tell((sampler) => sampler.reset());
+    this.#reject(this.#live.values(), reason);
+    await this.#tell((sampler) => sampler.pause());
   }
 
   /** No process waits for this run's samples any more: frees their slots. */
   async abandon(runId: RunId): Promise<void> {
-    const jobs = [...this.#interrupts.keys()].filter((job) => job.runId === runId);
-    const dropped = jobs.map((job) =>
-      this.#drop(job, new PreemptedError('Abandoned', `${runId} is paused or has ended`)),
+    const live = [...this.#live.values()].filter(({ request }) => request.settings.runId === runId);
+    await this.#drop(live, new PreemptedError('Abandoned', `${runId} is paused or has ended`));
+  }
+
+  /** Ends the samples of one caller. */
+  async leave(watcher: Watcher, reason: Error): Promise<void> {
+    await this.#drop(
+      [...this.#live.values()].filter((live) => live.watcher === watcher),
+      reason,
     );
-    await Promise.all(dropped);
   }
 
   async close(): Promise<void> {
@@ -134,20 +121,15 @@ export class Generation {
     await this.#tell((sampler) => sampler.close());
   }
 
-  async #submit(job: GenerationJob, requests: readonly GenerateRequest[]): Promise<void> {
-    const sampler = await this.#sampler;
-    for (const request of requests) if (this.#interrupts.has(job)) await sampler.submit(request);
+  async #drop(live: readonly Live[], reason: Error): Promise<void> {
+    this.#reject(live, reason);
+    await this.#tell(async (sampler) => {
+      for (const { key } of live) await sampler.abort(key);
+    });
   }
 
-  /** Rejects the job at once, and resolves when its samples are dropped. */
-  async #drop(job: GenerationJob, reason: Error): Promise<void> {
-    this.#interrupts.get(job)?.(reason);
-    this.#interrupts.delete(job);
-    const keys = [...this.#live].filter(([, live]) => live.job === job).map(([key]) => key);
-    keys.forEach((key) => this.#live.delete(key));
-    await this.#tell(async (sampler) => {
-      for (const key of keys) await sampler.abort(key);
-    });
+  #reject(live: Iterable<Live>, reason: Error): void {
+    for (const one of [...live]) if (this.#live.delete(one.key)) one.reject(reason);
   }
 
   /** Calls the sampler. One that was never created, or has ended, has nothing to drop or to close. */
@@ -160,110 +142,88 @@ export class Generation {
     }
   }
 
-  #rejectAll(reason: Error): void {
-    this.#live.clear();
-    for (const reject of this.#interrupts.values()) reject(reason);
-    this.#interrupts.clear();
-  }
-
-  /** The samples that are not finished. */
-  #samples(
-    job: GenerationJob,
-    prompt: number,
-    completions: readonly Completion[],
-    finished: Finished,
-  ): GenerateSample[] {
-    const draw = at(job.draws, prompt);
-    const first = prompt * job.samplesPerDraw;
-    return completions.slice(first, first + job.samplesPerDraw).flatMap((completion, i) => {
-      if (completion.stopReason !== 0) return [];
-      const sample = job.firstSample + i;
-      const key = this.#nextKey;
-      this.#nextKey = (this.#nextKey % 0x7fffffff) + 1;
-      this.#live.set(key, { completion, place: first + i, job, draw, sample, finished });
-      return [
-        {
-          key,
-          random: { seed: job.seed, draw, sample, turn: 0 },
-          ...(completion.tokens.length > 0 && { prefix: Int32Array.from(completion.tokens) }),
-        },
-      ];
-    });
-  }
-
-  /** Decodes until no sample is live. Yields after every step so that messages are handled. */
-  async #pump(): Promise<void> {
-    if (this.#pumping) return;
-    this.#pumping = true;
-    const sampler = await this.#sampler;
-    while (this.#live.size > 0) {
-      try {
-        const stopped = this.#take(await sampler.step());
-        for (const key of stopped) await sampler.abort(key);
-      } catch (error) {
-        this.#rejectAll(error instanceof Error ? error : new Error(String(error)));
-        await this.#tell((one) => one.reset());
-      }
-      await nextTurn();
+  /** Reads the tokens of these samples until each has ended. */
+  async #start(asked: readonly Live[]): Promise<void> {
+    try {
+      const sampler = await this.#sampler;
+      const live = asked.filter(({ key }) => this.#live.has(key)); // the others were dropped meanwhile
+      if (live.length === 0) return;
+      await sampler.resume();
+      for await (const decoded of sampler.generate(requestsOf(live)))
+        for (const key of this.#take(decoded)) await sampler.abort(key);
+      this.#reject(live, new Error('the sampler ended before its sample'));
+    } catch (error) {
+      this.#reject(asked, error instanceof Error ? error : new Error(String(error)));
     }
-    this.#pumping = false;
   }
 
   /** Adds the tokens to their samples. Returns the keys of samples that end at a stop string. */
   #take(decoded: DecodedTokens): number[] {
     const stopped: number[] = [];
-    const perJob = new Map<GenerationJob, number>();
-    const finished = new Set<Finished>();
+    const counts = new Map<Watcher, number>();
+    const finished = new Map<Watcher, Live[]>();
     decoded.keys.forEach((key, i) => {
       const live = this.#live.get(key);
       if (live === undefined) return;
-      live.completion.tokens.push(at(decoded.tokens, i));
-      live.completion.logProbs.push(at(decoded.logProbs, i));
-      live.completion.samplingLogProbs.push(at(decoded.samplingLogProbs, i));
-      perJob.set(live.job, (perJob.get(live.job) ?? 0) + 1);
-      faultPoint('sample.token', {
-        runId: live.job.runId,
-        draw: live.draw,
-        sample: live.sample,
-        position: live.completion.tokens.length,
-      });
+      const { completion, request, watcher } = live;
+      const token = at(decoded.tokens, i);
+      const logProb = at(decoded.logProbs, i);
+      completion.tokens.push(token);
+      completion.logProbs.push(logProb);
+      completion.samplingLogProbs.push(decoded.samplingLogProbs === undefined ? logProb : at(decoded.samplingLogProbs, i));
+      counts.set(watcher, (counts.get(watcher) ?? 0) + 1);
+      const { draw, sample, settings } = request;
+      faultPoint('sample.token', { runId: settings.runId, draw, sample, position: completion.tokens.length });
       const finish = at(decoded.finish, i);
-      if (finish !== 0) finished.add(this.#finish(key, live, finish));
-      else if (live.job.stopsAt?.(live.completion.tokens)) {
-        stopped.push(key);
-        finished.add(this.#finish(key, live, 1));
-      }
+      const isStopped = finish === 0 && settings.stopsAt?.(completion.tokens) === true;
+      if (finish === 0 && !isStopped) return;
+      if (isStopped) stopped.push(key);
+      completion.stopReason = isStopped ? 1 : finish;
+      this.#live.delete(key);
+      finished.set(watcher, [...(finished.get(watcher) ?? []), live]);
     });
-    for (const [job, count] of perJob) job.onTokens(count);
-    for (const { tell } of finished) tell();
+    for (const [watcher, count] of counts) watcher.onTokens?.(count);
+    for (const [watcher, ended] of finished) {
+      watcher.onEnded?.(ended.map(({ completion }) => completion));
+      for (const { resolve } of ended) resolve();
+    }
     return stopped;
   }
+}
 
-  #finish(key: number, { completion, place, finished }: Live, reason: number): Finished {
-    completion.stopReason = reason;
-    this.#live.delete(key);
-    finished.ended.push(place);
-    return finished;
+/** Samples of one prompt in one request, so that the prompt is prefilled once. */
+function requestsOf(live: readonly Live[]): GenerateRequest[] {
+  const bySettings = new Map<GenerationSettings, Map<Int32Array, Live[]>>();
+  for (const one of live) {
+    const { settings, prompt } = one.request;
+    const byPrompt = bySettings.get(settings) ?? new Map<Int32Array, Live[]>();
+    bySettings.set(settings, byPrompt);
+    const known = byPrompt.get(prompt);
+    if (known === undefined) byPrompt.set(prompt, [one]);
+    else known.push(one);
   }
+  return [...bySettings].flatMap(([{ sampling, maxNewTokens, stopTokens, seed }, byPrompt]) =>
+    [...byPrompt].map(([prompt, samples]) => ({
+      prompt,
+      samples: samples.map(({ key, request: { draw, sample, turn }, completion: { tokens } }) => ({
+        key,
+        random: { seed, draw, sample, turn },
+        ...(tokens.length > 0 && { prefix: Int32Array.from(tokens) }),
+      })),
+      sampling,
+      maxNewTokens,
+      stopTokens,
+    })),
+  );
 }
 
-function requestOf(
-  { sampling, maxNewTokens, stopTokens }: GenerationJob,
-  prompt: Int32Array,
-  samples: readonly GenerateSample[],
-): GenerateRequest {
-  return { prompt, samples, sampling, maxNewTokens, stopTokens };
-}
-
-/** A sample before its first step. The tokens from which it continues may already complete it. */
-function newCompletion(job: GenerationJob, draw: number, sample: number): Completion {
-  const prefix = job.prefixOf?.(draw, sample);
+function newCompletion({ prefix, settings }: SampleRequest): Completion {
   if (prefix === undefined) return { tokens: [], logProbs: [], samplingLogProbs: [], stopReason: 0 };
-  return { ...prefix, stopReason: stopReasonOf(job, prefix.tokens) };
+  return { ...prefix, stopReason: stopReasonOf(settings, prefix.tokens) };
 }
 
 /** The checks that a decoding step makes, in the same order. */
-function stopReasonOf({ stopTokens, maxNewTokens, stopsAt }: GenerationJob, tokens: readonly number[]): number {
+function stopReasonOf({ stopTokens, maxNewTokens, stopsAt }: GenerationSettings, tokens: readonly number[]): number {
   if (stopTokens.includes(tokens.at(-1) ?? -1)) return 1;
   if (tokens.length >= maxNewTokens) return 2;
   return tokens.length > 0 && stopsAt?.(tokens) ? 1 : 0;

@@ -11,6 +11,9 @@ export interface ReadableWeights {
   readonly read: (start: number, into: Uint8Array) => Promise<void>;
 }
 
+/** What can give published weights back: a policy, or a sampler that has the ability. */
+export type WeightsHolder = Pick<PolicyEngine, 'parameters'> & Partial<Pick<PolicyEngine, 'readPublished'>>;
+
 /** The weights of an engine that has them all. `are`: are they still in it? */
 export function wholeWeights(engine: PolicyEngine, format: WeightsFormat, are: () => boolean): ReadableWeights {
   const bytes = publishedBytes(engine.parameters, format);
@@ -23,7 +26,7 @@ export function wholeWeights(engine: PolicyEngine, format: WeightsFormat, are: (
 
 export class GrowingWeights implements ReadableWeights {
   readonly #format: WeightsFormat;
-  #engine: PolicyEngine | undefined;
+  #engine: WeightsHolder | undefined;
   #bytes = 0;
   #failed = false;
   #waiting: (() => void)[] = [];
@@ -33,7 +36,7 @@ export class GrowingWeights implements ReadableWeights {
   }
 
   /** The engine into which they come. */
-  begin(engine: PolicyEngine): void {
+  begin(engine: WeightsHolder): void {
     this.#engine = engine;
     this.#wake();
   }
@@ -57,7 +60,7 @@ export class GrowingWeights implements ReadableWeights {
 
   async bytes(): Promise<number | undefined> {
     while (this.#engine === undefined && !this.#failed) await this.#change();
-    return this.#failed || this.#engine === undefined
+    return this.#failed || this.#engine?.readPublished === undefined
       ? undefined
       : publishedBytes(this.#engine.parameters, this.#format);
   }
@@ -68,7 +71,8 @@ export class GrowingWeights implements ReadableWeights {
   }
 
   async read(start: number, into: Uint8Array): Promise<void> {
-    if (this.#engine === undefined || this.#failed) throw new Error('these weights are not in memory any more');
+    if (this.#engine?.readPublished === undefined || this.#failed)
+      throw new Error('these weights are not in memory any more');
     await this.#engine.readPublished(this.#format, start, into);
   }
 

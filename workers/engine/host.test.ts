@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
 import { openFolderStore } from '../../infra/store/folder.ts';
 import { decoder, trainerOf } from '../../native/testing/decoders.ts';
-import { NativePolicy } from './native-engines.ts';
+import { NativePolicy } from './engines/native/policy.ts';
 import { EngineHost } from './host.ts';
 import type { JobContext } from './host.ts';
 import { RunState } from './state.ts';

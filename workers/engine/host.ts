@@ -5,11 +5,11 @@
  */
 import { isDamage } from '../../core/damage.ts';
 import { PreemptedError } from '../../core/errors.ts';
-import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import type { Digest, JobId, RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
-import type { Engines, SamplerRoom } from '../../core/ports/engines.ts';
-import type { PolicyEngine, WeightsFormat } from '../../core/ports/policy.ts';
+import type { Engines, ModelRef } from '../../core/ports/engines.ts';
+import type { EngineOptions, HeadKind, PolicyEngine, WeightsFormat } from '../../core/ports/policy.ts';
+import type { SamplerRoom } from '../../core/ports/sampler.ts';
 import { blockHashOf, namedBlockHash } from '../../core/records/block-hash.ts';
 import { mapComponents } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -17,7 +17,8 @@ import { publishedFormat } from '../../core/records/publications.ts';
 import type { Publication } from '../../core/records/publications.ts';
 import { recordFormat, weightsManifest } from '../../core/records/schema.ts';
 import type { BatchRecord, NumericProfile, WeightsManifest } from '../../core/records/schema.ts';
-import type { CheckpointOutput, StageTypes, Trains, UpdateInput, UpdateOutput } from '../../core/wire/jobs.ts';
+import type { CheckpointOutput, RolloutInput, StageTypes, Trains, UpdateInput, UpdateOutput } from '../../core/wire/jobs.ts';
+import type { EngineFacts } from '../../core/wire/engine-facts.ts';
 import type { NewWeights } from '../../core/wire/weights.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import { isIntact } from '../../infra/store/blobs.ts';
@@ -30,26 +31,22 @@ import type { Stored } from '../../infra/store/records.ts';
 import { machineBytes } from '../../infra/machine-memory.ts';
 import { watchedStore } from '../../infra/store/watched.ts';
 import { RunLog } from '../../infra/store/run-log.ts';
-import { readDecoderSpec, readScoreSpec, readValueSpec } from '../../models/config.ts';
 import type { Dataset } from '../../models/dataset-rows.ts';
-import { readConfigJson } from '../../models/weights.ts';
-import { arithmeticOf, engineInfo, engineProofs } from '../../native/index.ts';
 import { OpenDatasets } from '../datasets.ts';
 import { CheckpointWriter } from './checkpoint-writer.ts';
-import { Generation } from './generation.ts';
+import type { Generation } from './generation.ts';
 import { wholeWeights } from './growing-weights.ts';
 import type { ReadableWeights } from './growing-weights.ts';
-import type { Completion, GenerationJob } from './generation.ts';
 import type { JournalPorts } from './journal-writer.ts';
-import { MemoryPlan } from './memory-plan.ts';
-import { nativeEngines } from './native-engines.ts';
-import { engineOptionsOf, resolveProfile } from './profile.ts';
-import type { EngineFacts } from './profile.ts';
+import { MemoryPlan } from './engines/native/memory-plan.ts';
+import { engineRegistry } from './engines/registry.ts';
+import { factsOf, kindOf, requireServed, resolveProfile } from './profile.ts';
 import { OnnxModels } from './onnx-models.ts';
 import { OwnModules } from './own-modules.ts';
 import { savePublished } from './published-shards.ts';
 import { restoreTo, loadBase } from './recover.ts';
 import type { RecoverPorts } from './recover.ts';
+import { Samplers } from './samplers.ts';
 import { RolloutModel } from './rollout-model.ts';
 import type { WeightsRead } from './rollout-model.ts';
 import { refuseToLead } from './standby-leads.ts';
@@ -114,32 +111,21 @@ export interface HostOptions {
   readonly ticks: Int32Array<SharedArrayBuffer>;
   /** Memory for all models of this process; default: the machine's. */
   readonly memoryBytes?: number;
-  /** Default: the native engine, in this process. */
-  readonly engines?: Engines;
+  /** Default: those of the registry. */
+  readonly engines?: readonly Engines[];
 }
 
 /** The number of runs whose secret a process remembers. */
 const mostSecrets = 100;
 
-const fits = (room: SamplerRoom, inside: SamplerRoom): boolean =>
-  room.maxSeqs <= inside.maxSeqs && room.maxModelLen <= inside.maxModelLen;
-
-const largerOf = (a: SamplerRoom, b: SamplerRoom): SamplerRoom => ({
-  maxSeqs: Math.max(a.maxSeqs, b.maxSeqs),
-  maxModelLen: Math.max(a.maxModelLen, b.maxModelLen),
-});
-
-/** Weights in memory serve only jobs of the same kind of arithmetic. */
-const kindOf = ({ compute, deterministic }: NumericProfile) => `${compute} ${deterministic}`;
-
 const savingId = ({ runId, store }: Pick<JobContext, 'runId' | 'store'>, iteration: number, state: Digest) =>
   `${store} ${runId} ${iteration} ${state}`;
 
 /** The head of each component of a run. A reward model beside a policy is implicit: it gives log-probs. */
-function specOf(component: string, all: readonly string[], config: unknown): DecoderSpec {
-  if (component === 'actor') return readDecoderSpec(config);
-  if (component === 'rewardModel') return all.includes('actor') ? readDecoderSpec(config) : readScoreSpec(config);
-  return readValueSpec(config);
+function headOf(component: string, all: readonly string[]): HeadKind {
+  if (component === 'actor') return 'tokens';
+  if (component === 'rewardModel') return all.includes('actor') ? 'tokens' : 'scores';
+  return 'values';
 }
 
 interface TrainedState {
@@ -156,11 +142,12 @@ const partKey = ({ components }: Trains): string => (components ?? ['actor']).jo
 
 export class EngineHost {
   readonly options: HostOptions;
-  readonly facts: EngineFacts;
+  /** What its engines say of themselves. */
+  readonly facts: readonly EngineFacts[];
   readonly #stores = storesByUrl(checkedByMainThread);
   readonly #datasets = new OpenDatasets();
-  readonly #engines: Engines;
-  readonly #generations = new Map<PolicyEngine, { readonly generation: Generation; readonly room: SamplerRoom }>();
+  readonly #engines: readonly Engines[];
+  readonly #samplers = new Samplers();
   /** The states of one run that this process trains, by the names of their components: several where it is divided. */
   readonly #trained = new Map<string, TrainedState>();
   /** Set when this worker leaves: the error of every later generation. */
@@ -170,7 +157,6 @@ export class EngineHost {
   /** Maps a run to the secret with which its workers get weights from each other. */
   readonly #weightsSecrets = new Map<string, string>();
   readonly #writer: CheckpointWriter;
-  readonly #memory: MemoryPlan;
   /** Code of the user's own. */
   readonly own = new OwnModules();
   readonly onnx: OnnxModels;
@@ -180,21 +166,31 @@ export class EngineHost {
 
   constructor(options: HostOptions) {
     this.options = options;
-    this.#engines = options.engines ?? nativeEngines;
-    this.facts = { ...engineInfo(), proofs: engineProofs() };
+    const memory = new MemoryPlan(options.memoryBytes ?? machineBytes());
+    this.#engines = options.engines ?? Object.values(engineRegistry).map((made) => made({ memory }));
+    this.facts = this.#engines.map((engines) => engines.facts());
     this.#writer = new CheckpointWriter(options.ticks.buffer);
-    this.#memory = new MemoryPlan(options.memoryBytes ?? machineBytes());
-    this.onnx = new OnnxModels(this.#memory, options.threads, this.#tick);
+    this.onnx = new OnnxModels(memory, options.threads, this.#tick);
     this.#rolloutModel = new RolloutModel({
       store: (url) => this.store(url),
       open: async (wanted) => {
-        const config = await readConfigJson(await this.modelFolder(wanted, wanted.model, 'text'));
-        return this.#open(readDecoderSpec(config), wanted.profile, false);
+        const folder = await this.modelFolder(wanted, wanted.model, 'text');
+        const sampler = await this.#samplerEngines(wanted).sampler(
+          { folder, head: 'tokens' },
+          this.#optionsFor(wanted.profile),
+        );
+        void sampler.exited.then(() => {
+          this.#samplers.forget(sampler);
+          this.#rolloutModel.forget(sampler);
+        });
+        return sampler;
       },
-      loadBase: async (engine, wanted) =>
-        engine.load({ type: 'folder', folder: await this.modelFolder(wanted, wanted.model) }, { tick: this.#tick }),
-      endSampling: (engine) => this.#endSampling(engine),
-      close: (engine) => this.#close(engine),
+      base: async (wanted) => ({ type: 'folder', folder: await this.modelFolder(wanted, wanted.model) }),
+      interrupt: (sampler) => this.#samplers.interrupt(sampler),
+      close: async (sampler) => {
+        await this.#samplers.close(sampler);
+        await sampler.close();
+      },
       tick: this.#tick,
       log: (line) => console.error(line),
     });
@@ -307,19 +303,19 @@ export class EngineHost {
 
   /** Drops the samples in flight that the state's policy generates, since its weights are about to change. */
   async interrupt({ engine }: RunState): Promise<void> {
-    await this.#generations.get(engine)?.generation.interrupt();
+    await this.#samplers.interrupt(engine);
   }
 
   /** This worker leaves: drops the samples in flight and starts no new ones. */
   async requeue(because: string): Promise<void> {
     const leaving = new PreemptedError('Leaving', `requeued: ${because}`);
     this.#leaving = leaving;
-    await Promise.all([...this.#generations.values()].map(({ generation }) => generation.interrupt(leaving)));
+    await this.#samplers.interruptAll(leaving);
   }
 
   /** The run paused or ended: drops its samples in flight. */
   async abandon(runId: RunId): Promise<void> {
-    await Promise.all([...this.#generations.values()].map(({ generation }) => generation.abandon(runId)));
+    await this.#samplers.abandon(runId);
   }
 
   /**
@@ -331,36 +327,38 @@ export class EngineHost {
     if (known?.key === key) return known.engine;
     this.#frozen.delete(role);
     if (known !== undefined) await this.#close(known.engine);
-    const specOf = role === 'rewardModel' ? readScoreSpec : readDecoderSpec;
-    const engine = await this.#loadModel(context, model, profile, specOf);
+    const engine = await this.#loadModel(context, model, profile, role === 'rewardModel' ? 'scores' : 'tokens');
     this.#frozen.set(role, { key, engine });
     return engine;
   }
 
-  /** Generates with exactly these weights: the policy itself, the published weights, or the base. */
-  async generate(
+  /**
+   * Samples with exactly these weights: the policy's in place, the published ones, or the base. `work` asks the generation
+   * for samples.
+   */
+  async sampling<T>(
     context: JobContext,
-    model: Digest,
-    profile: NumericProfile,
-    weights: Digest,
+    { model, profile, weights, sampler }: Pick<RolloutInput, 'model' | 'profile' | 'weights' | 'sampler'>,
     room: SamplerRoom,
-    job: GenerationJob,
-  ): Promise<Completion[]> {
+    work: (generation: Generation) => Promise<T>,
+  ): Promise<T> {
     if (this.#leaving !== undefined) throw this.#leaving;
+    const inPlace = this.#samplerEngines({ sampler, profile }).samplerOf;
     const policy = [...this.#trained.values()].find(
       (trained) => trained.state.tag?.weightsDigest === weights && trained.profile === kindOf(profile),
-    );
-    if (policy !== undefined) return this.#generationOf(policy.state.engine, profile, room).run(job);
+    )?.state.engine;
+    if (policy !== undefined && inPlace !== undefined && sampler === profile.engine)
+      return work(this.#samplers.generationOf(policy, room, () => inPlace(policy)));
     const { runId, store, at, holders, publication = { format: 'F32', digest: weights } } = context;
     const secret = this.#weightsSecrets.get(runId);
     const began = performance.now();
     return this.#rolloutModel.use(
-      { runId, store, iteration: at.iteration, model, profile, weights, publication, holders, secret },
-      async (engine) => {
+      { runId, store, iteration: at.iteration, model, profile, sampler, weights, publication, holders, secret },
+      async (own) => {
         countLoad(context, performance.now() - began, this.#rolloutModel.takeRead());
         if (this.#leaving !== undefined) throw this.#leaving;
         context.throwIfCancelled(); // loading may have taken long
-        return this.#generationOf(engine, profile, room).run(job);
+        return work(this.#samplers.generationOf(own, room, async () => own));
       },
     );
   }
@@ -404,29 +402,30 @@ export class EngineHost {
     return wholeWeights(trained.state.engine, format, () => policy() === trained);
   }
 
-  /** The arithmetic that this process uses for a profile. Log-probs of one arithmetic are useless in another. */
-  arithmetic(profile: NumericProfile): string {
-    const { compute, deterministic } = engineOptionsOf(profile, this.facts, this.options.threads);
-    return arithmeticOf({ compute, deterministic }, this.facts);
+  /** The arithmetic in which this process samples. Log-probs of one arithmetic are useless in another. */
+  arithmetic(input: Pick<RolloutInput, 'sampler' | 'profile'>): string {
+    return this.#samplerEngines(input).arithmetic(input.profile);
   }
 
-  /**
-   * The generation on these weights. Its sizes only grow. Two runs with different sizes may share the weights, and each
-   * new generation drops the samples in flight; so they must not replace each other's generation in turn.
-   */
-  #generationOf(engine: PolicyEngine, { compute }: NumericProfile, room: SamplerRoom): Generation {
-    const known = this.#generations.get(engine);
-    if (known !== undefined && fits(room, known.room)) return known.generation;
-    const grown = known === undefined ? room : largerOf(room, known.room);
-    const closed = known?.generation.close();
-    const sampler = async () => {
-      await closed;
-      const cache = this.#memory.cacheOf(engine, this.#engines.cacheBytes(engine.spec, { compute }, grown));
-      return this.#engines.sampler(engine, grown, cache);
-    };
-    const generation = new Generation(sampler());
-    this.#generations.set(engine, { generation, room: grown });
-    return generation;
+  /** The engine that serves the profile. Throws UnfitError when none does. */
+  #enginesFor(profile: NumericProfile): Engines {
+    return this.#named(requireServed(profile, this.facts).name);
+  }
+
+  /** The engine that samples for a run. Throws UnfitError when this worker has none, or it cannot sample so. */
+  #samplerEngines({ sampler, profile }: Pick<RolloutInput, 'sampler' | 'profile'>): Engines {
+    if (sampler === profile.engine) return this.#enginesFor(profile);
+    return this.#named(factsOf(sampler, this.facts).name);
+  }
+
+  #named(name: string): Engines {
+    const found = this.#engines.find((engines) => engines.name === name);
+    if (found === undefined) throw new Error(`the facts name an engine that is not here: ${name}`);
+    return found;
+  }
+
+  #optionsFor({ compute, deterministic }: NumericProfile): EngineOptions {
+    return { compute, deterministic, threads: this.options.threads };
   }
 
   /**
@@ -544,11 +543,11 @@ export class EngineHost {
     if (known?.runId === runId && known.profile === kindOf(profile) && known.state.model === model) return known.state;
     const isMate = (other: TrainedState) => other.runId === runId && other.isPart && part === true;
     for (const [name, other] of this.#trained) if (name === key || !isMate(other)) await this.release(other.runId);
-    const config = await readConfigJson(await this.modelFolder(context, model, 'text'));
+    const folder = await this.modelFolder(context, model, 'text');
     const engines: Record<string, PolicyEngine> = {};
     try {
       const names = components ?? ['actor'];
-      for (const name of names) engines[name] = await this.#open(specOf(name, names, config), profile, true);
+      for (const name of names) engines[name] = await this.#open({ folder, head: headOf(name, names) }, profile, true);
     } catch (error) {
       for (const engine of Object.values(engines)) await this.#close(engine);
       throw error;
@@ -558,21 +557,15 @@ export class EngineHost {
     return state;
   }
 
-  async #open(spec: DecoderSpec, profile: NumericProfile, trainable: boolean): Promise<PolicyEngine> {
-    const options = engineOptionsOf(profile, this.facts, this.options.threads);
-    const whole = { ...options, trainable };
-    const engine = await this.#memory.open(this.#engines.modelBytes(spec, whole), () =>
-      this.#engines.policy(spec, whole),
-    );
+  async #open(model: ModelRef, profile: NumericProfile, trainable: boolean): Promise<PolicyEngine> {
+    const engine = await this.#enginesFor(profile).open(model, { ...this.#optionsFor(profile), trainable });
     void engine.exited.then(() => this.#forget(engine));
     return engine;
   }
 
   /** An engine that has ended by itself: the next job that needs its model loads it again. */
   #forget(engine: PolicyEngine): void {
-    this.#memory.release(engine);
-    this.#generations.delete(engine);
-    this.#rolloutModel.forget(engine);
+    this.#samplers.forget(engine);
     for (const [role, known] of this.#frozen) if (known.engine === engine) this.#frozen.delete(role);
     for (const [key, { state }] of this.#trained) {
       const mates = Object.values(state.engines);
@@ -583,14 +576,9 @@ export class EngineHost {
     }
   }
 
-  async #loadModel(
-    context: JobContext,
-    model: Digest,
-    profile: NumericProfile,
-    specOf: (config: unknown) => DecoderSpec = readDecoderSpec,
-  ): Promise<PolicyEngine> {
+  async #loadModel(context: JobContext, model: Digest, profile: NumericProfile, head: HeadKind): Promise<PolicyEngine> {
     const folder = await this.modelFolder(context, model);
-    const engine = await this.#open(specOf(await readConfigJson(folder)), profile, false);
+    const engine = await this.#open({ folder, head }, profile, false);
     await engine.load({ type: 'folder', folder }, { tick: this.#tick });
     return engine;
   }
@@ -605,17 +593,10 @@ export class EngineHost {
     return (await Promise.all(intact)).every(Boolean);
   }
 
-  async #endSampling(engine: PolicyEngine): Promise<void> {
-    const generation = this.#generations.get(engine)?.generation;
-    this.#generations.delete(engine);
-    await generation?.close();
-  }
-
   /** Closes what samples from the model first. */
   async #close(engine: PolicyEngine): Promise<void> {
-    await this.#endSampling(engine);
+    await this.#samplers.close(engine);
     await engine.close();
-    this.#memory.release(engine);
   }
 
   async #recoverPorts(context: JobContext, model: Digest, { deterministic }: NumericProfile): Promise<RecoverPorts> {

@@ -2,7 +2,6 @@
  * Writes the growing samples of one job to the journal: one message per tick with the tokens since the last one. When a
  * small model decodes so fast that a tick would risk many tokens, it writes sooner.
  */
-import { at } from '../../core/at.ts';
 import { journalVersion, maxTokensPerJournalMessage, tokensPerSegmentHead } from '../../core/wire/journal.ts';
 import type { JournalMessage, JournalSegment } from '../../core/wire/journal.ts';
 import { encodeTokens, Lineage } from './lineage.ts';
@@ -19,18 +18,15 @@ export interface JournalPorts {
   readonly publish: (text: string, tokens: number) => void;
 }
 
-/** The samples of a job: this many of each draw, from `firstSample` on. */
-export interface SampleNumbers {
-  readonly draws: readonly number[];
-  readonly samplesPerDraw: number;
-  readonly firstSample: number;
-}
-
 /** A sample whose tokens another module appends. */
-interface Growing {
+export interface GrowingSample {
   readonly run: TokenRun;
   readonly draw: number;
+  /** Number among the responses to its draw. */
   readonly sample: number;
+}
+
+interface Growing extends GrowingSample {
   /** Tokens written so far, and their hash. */
   written: number;
   lineage: Lineage;
@@ -49,10 +45,9 @@ export class JournalWriter {
     this.#ports = ports;
   }
 
-  /** The job's samples, in the order of draws; their present tokens are already in the journal. */
-  begin(runs: readonly TokenRun[], { draws, samplesPerDraw, firstSample }: SampleNumbers): void {
-    this.#growing = runs.map((run, b) => {
-      const [draw, sample] = [at(draws, Math.floor(b / samplesPerDraw)), firstSample + (b % samplesPerDraw)];
+  /** The job's samples; their present tokens are already in the journal. */
+  begin(samples: readonly GrowingSample[]): void {
+    this.#growing = samples.map(({ run, draw, sample }) => {
       const written = run.tokens.length;
       return {
         run,

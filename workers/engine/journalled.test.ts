@@ -1,28 +1,32 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { RolloutInput } from '../../core/wire/jobs.ts';
 import { decoder, trainerOf } from '../../native/testing/decoders.ts';
 import { Generation } from './generation.ts';
-import type { Completion } from './generation.ts';
+import type { Completion, GenerationSettings } from './generation.ts';
 import type { JobContext } from './host.ts';
 import { journalled } from './journalled.ts';
-import { NativePolicy, nativeEngines } from './native-engines.ts';
+import { generatorWith } from './engines/native/index.ts';
+import { NativePolicy } from './engines/native/policy.ts';
+import { NativeSampler } from './engines/native/sampler.ts';
 
 const config = decoder();
 const arithmetic = 'det-test';
-const job = {
+const settings: GenerationSettings = {
   runId: 'run-1',
-  prompts: [Int32Array.of(5, 6, 7), Int32Array.of(9, 3, 3, 8, 2)],
-  draws: [40, 41],
-  samplesPerDraw: 6,
-  firstSample: 0,
   sampling: { temperature: 1, topK: 20, topP: 1, minP: 0, repetitionPenalty: 1.1 },
   maxNewTokens: 60,
   stopTokens: Int32Array.of(4),
-  seed: [1, 2] as const,
+  seed: [1, 2],
   // Used as a stop string: a certain token directly after another.
-  stopsAt: (tokens: readonly number[]) => tokens.length > 1 && tokens.at(-1) === 11 && (tokens.at(-2) ?? 0) > 20,
+  stopsAt: (tokens) => tokens.length > 1 && tokens.at(-1) === 11 && (tokens.at(-2) ?? 0) > 20,
 };
-const samples = job.prompts.length * job.samplesPerDraw;
+const prompts = new Map([
+  [40, Int32Array.of(5, 6, 7)],
+  [41, Int32Array.of(9, 3, 3, 8, 2)],
+]);
+const wanted = [...prompts].flatMap(([draw, prompt]) =>
+  Array.from({ length: 6 }, (_, sample) => ({ draw, sample, prompt })),
+);
+const samples = wanted.length;
 
 let policy: NativePolicy;
 beforeAll(() => void (policy = new NativePolicy(trainerOf(config, 3, { trainable: false }))));
@@ -42,9 +46,9 @@ async function attempt(
   upTo = Number.POSITIVE_INFINITY,
   more: { arithmetic?: string; flush?: boolean; tickMs?: number } = {},
 ): Promise<Attempt> {
-  const generation = new Generation(
-    nativeEngines.sampler(policy, { maxSeqs: samples, maxModelLen: 80 }, Number.POSITIVE_INFINITY),
-  );
+  const sampler = new NativeSampler(policy, generatorWith);
+  await sampler.makeRoom({ maxSeqs: samples, maxModelLen: 80 });
+  const generation = new Generation(Promise.resolve(sampler));
   const said: string[] = [];
   const counts: Record<string, number> = {};
   const written: string[] = [];
@@ -73,13 +77,13 @@ async function attempt(
     },
   } as unknown as JobContext;
   const work = {
-    input: { weights: 'w' } as RolloutInput,
-    job,
+    samples: wanted,
+    settings,
+    weights: 'w',
     vocab: config.vocab,
     arithmetic: more.arithmetic ?? arithmetic,
-    total: 1,
   };
-  const completions = await journalled(work, context, (whole) => generation.run(whole)).catch(() => undefined);
+  const completions = await journalled(work, context, generation).catch(() => undefined);
   await generation.close();
   return { ...(completions && { completions }), said, counts, entries: [...entries, ...written] };
 }

@@ -1,19 +1,25 @@
-/** A generation that continues from the journal of its samples, and writes its progress to the journal. */
-import type { RolloutInput } from '../../core/wire/jobs.ts';
-import type { Completion, GenerationJob } from './generation.ts';
+/** Samples that continue from the journal of a job, and write their progress to it. */
+import type { Generation, GenerationSettings, SampleRequest, Sampling, Watcher } from './generation.ts';
+import type { Completion } from './generation.ts';
 import type { JobContext } from './host.ts';
 import { JournalWriter } from './journal-writer.ts';
 import { readPrefixes } from './prefixes.ts';
 import type { Prefixes } from './prefixes.ts';
 
-export interface JournalledGeneration {
-  readonly input: RolloutInput;
-  readonly job: Omit<GenerationJob, 'prefixOf' | 'onBegin' | 'onTokens'>;
+/** A sample of a job. */
+export type WantedSample = Pick<SampleRequest, 'prompt' | 'draw' | 'sample'>;
+
+export interface JournalledSamples<Wanted extends WantedSample> {
+  readonly samples: readonly Wanted[];
+  readonly settings: GenerationSettings;
+  /** Digest of the weights that sample them. */
+  readonly weights: string;
+  /** Number of tokens that the model knows. */
   readonly vocab: number;
   /** Engine and number format of this worker. */
   readonly arithmetic: string;
-  /** Maximum number of tokens, for progress displays. */
-  readonly total: number;
+  /** Receives samples that have ended before the job. */
+  readonly onEnded?: (ended: readonly (readonly [Wanted, Completion])[]) => void;
 }
 
 /** Operational metrics of a rollout job: core/metrics.ts. */
@@ -23,34 +29,54 @@ const counted = {
   decoded: 'rollout/decoded_tokens',
 } as const;
 
-export async function journalled(
-  work: JournalledGeneration,
+/** The whole samples, in the given order. */
+export async function journalled<Wanted extends WantedSample>(
+  work: JournalledSamples<Wanted>,
   context: JobContext,
-  generate: (job: GenerationJob) => Promise<Completion[]>,
+  generation: Pick<Generation, 'sample' | 'leave'>,
 ): Promise<Completion[]> {
-  const { input, job, vocab, arithmetic, total } = work;
-  const identity = { runId: context.runId, jobId: context.jobId, weights: input.weights, arithmetic };
-  const prefixes = readPrefixes(context.journal.entries, { ...job, identity, vocab });
+  const { samples, settings, weights, vocab, arithmetic, onEnded } = work;
+  const identity = { runId: context.runId, jobId: context.jobId, weights, arithmetic };
+  const prefixes = readPrefixes(context.journal.entries, { ...settings, samples, identity, vocab });
   const writer = new JournalWriter(identity, context.journal);
   const leave = context.journal.onLost(() => writer.startOver());
+  const total = samples.length * settings.maxNewTokens;
+  const wantedOf = new Map<Completion, Wanted>();
   let done = 0;
   let decoded = 0;
+  const watcher: Watcher = {
+    onTokens: (count) => {
+      decoded += count;
+      context.progress((done += count), total, 'generating');
+      writer.tick(count);
+    },
+    onEnded: (ended) =>
+      onEnded?.(
+        ended.flatMap((completion) => {
+          const wanted = wantedOf.get(completion);
+          return wanted === undefined ? [] : [[wanted, completion] as const];
+        }),
+      ),
+  };
   try {
-    return await generate({
-      ...job,
-      prefixOf: prefixes.of,
-      onBegin: (completions) => {
-        writer.begin(completions, job);
-        done = sayResumed(completions, prefixes, context);
-      },
-      onTokens: (count) => {
-        decoded += count;
-        context.progress((done += count), total, 'generating');
-        writer.tick(count);
-      },
-    });
+    const begun: Sampling[] = [];
+    for (const wanted of samples) {
+      const { prompt, draw, sample } = wanted;
+      const prefix = prefixes.of(draw, sample);
+      const sampling = generation.sample({ prompt, draw, sample, turn: 0, settings, prefix }, watcher);
+      wantedOf.set(sampling.completion, wanted);
+      begun.push(sampling);
+    }
+    const completions = begun.map(({ completion }) => completion);
+    writer.begin([...wantedOf].map(([run, { draw, sample }]) => ({ run, draw, sample })));
+    done = sayResumed(completions, prefixes, context);
+    const whole = completions.filter(({ stopReason }) => stopReason !== 0);
+    if (whole.length > 0) watcher.onEnded?.(whole);
+    await Promise.all(begun.map(({ ended }) => ended));
+    return completions;
   } catch (error) {
     writer.flush(); // the next worker of the job continues from here
+    await generation.leave(watcher, error instanceof Error ? error : new Error(String(error)));
     throw error;
   } finally {
     leave();

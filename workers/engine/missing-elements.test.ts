@@ -5,22 +5,22 @@ import type { ScoreTable } from '../../core/wire/score-table.ts';
 import { singleTurn } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
 import { Generation } from './generation.ts';
-import type { GenerationJob } from './generation.ts';
-import { JournalWriter } from './journal-writer.ts';
+import type { SampleRequest } from './generation.ts';
 import { encodeTokens } from './lineage.ts';
 import { compose } from './samples.ts';
 
-const job: GenerationJob = {
-  runId: 'run-1',
-  prompts: [Int32Array.of(5)],
-  draws: [40],
-  samplesPerDraw: 1,
-  firstSample: 0,
-  sampling: { temperature: 1, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 },
-  maxNewTokens: 1,
-  stopTokens: new Int32Array(),
-  seed: [1, 2],
-  onTokens: () => {},
+const request: SampleRequest = {
+  prompt: Int32Array.of(5),
+  draw: 40,
+  sample: 0,
+  turn: 0,
+  settings: {
+    runId: 'run-1',
+    sampling: { temperature: 1, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 },
+    maxNewTokens: 1,
+    stopTokens: new Int32Array(),
+    seed: [1, 2],
+  },
 };
 
 /** One token for the one sample, which it ends. */
@@ -32,26 +32,30 @@ const step: DecodedTokens = {
   finish: Uint8Array.of(2),
 };
 
-/** A sampler whose every step is this one. */
+/** A sampler that gives this for the first sample. */
 async function samplerOf(decoded: DecodedTokens): Promise<Sampler> {
   return {
     randomness: 'counter',
     exited: new Promise(() => {}),
-    submit: async () => {},
-    step: async () => decoded,
+    makeRoom: async () => {},
+    generate: async function* () {
+      yield decoded;
+    },
     abort: async () => {},
-    reset: async () => {},
+    pause: async () => {},
+    resume: async () => {},
     close: async () => {},
   };
 }
 
 const trajectories: Trajectories = {
   weightsDigest: 'w',
-  samplesPerDraw: 1,
+  drawOffsets_G1: Int32Array.of(0, 1, 2),
   draw_S: Int32Array.of(40, 41),
   row_S: Int32Array.of(0, 1),
   promptTokens: Int32Array.of(5, 6),
-  promptOffsets_G1: Int32Array.of(0, 1, 2),
+  promptOffsets_P1: Int32Array.of(0, 1, 2),
+  prompt_S: Int32Array.of(0, 1),
   responseTokens_T: Int32Array.of(7, 8),
   responseOffsets_S1: Int32Array.of(0, 1, 2),
   logProbs_T: Float32Array.of(-1, -1),
@@ -69,7 +73,8 @@ const input = { iteration: 1, algorithm: { maxFailedFraction: 1 } } as Advantage
 
 describe('an engine that leaves out a value of a sample', () => {
   it('is not needed for a whole step: all values arrive', async () => {
-    const [completion] = await new Generation(samplerOf(step)).run(job);
+    const { completion, ended } = new Generation(samplerOf(step)).sample(request);
+    await ended;
     expect(completion).toEqual({ tokens: [7], logProbs: [-1], samplingLogProbs: [-2], stopReason: 2 });
   });
 
@@ -78,27 +83,21 @@ describe('an engine that leaves out a value of a sample', () => {
     ['log-prob', { logProbs: new Float32Array() }],
     ['sampling log-prob', { samplingLogProbs: new Float32Array() }],
     ['end', { finish: new Uint8Array() }],
-  ])('fails the job when the %s is missing; nothing is put in its place', async (_, lack) => {
-    const running = new Generation(samplerOf({ ...step, ...lack })).run(job);
-    await expect(running).rejects.toThrow('no element 0 in a list of 0');
+  ])('fails the sample when the %s is missing; nothing is put in its place', async (_, lack) => {
+    const { ended } = new Generation(samplerOf({ ...step, ...lack })).sample(request);
+    await expect(ended).rejects.toThrow('no element 0 in a list of 0');
   });
 });
 
 describe('a missing element', () => {
-  it('of the job: a prompt without a draw number is not sampled as draw 0', async () => {
-    await expect(new Generation(samplerOf(step)).run({ ...job, draws: [] })).rejects.toThrow(RangeError);
+  it('of the stream: a sample whose tokens do not come is not whole', async () => {
+    const { ended } = new Generation(samplerOf({ ...step, keys: Int32Array.of(7) })).sample(request);
+    await expect(ended).rejects.toThrow('the sampler ended before its sample');
   });
 
   it('of the journal: a token without its log-prob is not written', () => {
     const run = { tokens: [7, 8], logProbs: [-1], samplingLogProbs: [-1, -1] };
     expect(() => encodeTokens(run, 0, 2)).toThrow(RangeError);
-  });
-
-  it('of the journal: a sample without a draw is not written as draw 0', () => {
-    const identity = { runId: 'run-1', jobId: 'rollout-1', weights: 'w', arithmetic: 'a' };
-    const writer = new JournalWriter(identity, { incarnation: '1', tickMs: 1, now: () => 0, publish: () => {} });
-    const run = { tokens: [], logProbs: [], samplingLogProbs: [] };
-    expect(() => writer.begin([run, run], { draws: [40], samplesPerDraw: 1, firstSample: 0 })).toThrow(RangeError);
   });
 
   it('of the scores: a sample without an entry is not trained with score 0', () => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { at } from '../../core/at.ts';
 import { maxTokensPerJournalMessage } from '../../core/wire/journal.ts';
 import { JournalWriter } from './journal-writer.ts';
 import type { TokenRun } from './lineage.ts';
@@ -9,9 +10,7 @@ import type { ExpectedSamples } from './prefixes.ts';
 const identity = { runId: 'run', jobId: 'rollout-1', weights: 'w'.repeat(64), arithmetic: 'det-1' };
 const expected: ExpectedSamples = {
   identity,
-  draws: [7, 9],
-  samplesPerDraw: 2,
-  firstSample: 1,
+  samples: [7, 9].flatMap((draw) => [1, 2].map((sample) => ({ draw, sample }))),
   vocab: 100,
   maxNewTokens: 300,
   stopTokens: Int32Array.of(1),
@@ -23,15 +22,18 @@ const names = [
   [9, 2],
 ] as const;
 
+const growing = (runs: readonly TokenRun[]) =>
+  runs.map((run, b) => ({ run, ...(expected.samples[b] ?? { draw: 0, sample: 0 }) }));
+
 const empty = (): TokenRun => ({ tokens: [], logProbs: [], samplingLogProbs: [] });
 
 /** The token of this sample at this position, the same for every worker; `twist` makes different ones. */
 function grow(run: TokenRun, b: number, count: number, twist = 0): void {
   for (let i = 0; i < count; i++) {
-    const at = run.tokens.length;
-    run.tokens.push(2 + ((at * 31 + b * 17 + twist) % 98));
-    run.logProbs.push(Math.fround(-(at + 1) / (b + 2)));
-    run.samplingLogProbs.push(Math.fround(-(at + 1) / (b + 3)));
+    const t = run.tokens.length;
+    run.tokens.push(2 + ((t * 31 + b * 17 + twist) % 98));
+    run.logProbs.push(Math.fround(-(t + 1) / (b + 2)));
+    run.samplingLogProbs.push(Math.fround(-(t + 1) / (b + 3)));
   }
 }
 
@@ -54,7 +56,7 @@ function written(
     grow(run, b, from);
     return run;
   });
-  writer.begin(runs, expected);
+  writer.begin(growing(runs));
   for (const count of ticks) {
     runs.forEach((run, b) => grow(run, b, count, twist));
     writer.tick(0);
@@ -107,7 +109,7 @@ describe('the journal of a job', () => {
       publish: (text) => texts.push(text),
     });
     const runs = names.map(() => empty());
-    writer.begin(runs, expected);
+    writer.begin(growing(runs));
     for (let tick = 0; tick < 4; tick++) {
       runs.forEach((run, b) => grow(run, b, 10));
       if (tick === 2) writer.startOver();
@@ -119,7 +121,7 @@ describe('the journal of a job', () => {
 
   it('fits into messages that NATS accepts, whatever is written', () => {
     const texts: string[] = [];
-    const many = { draws: Array.from({ length: 3000 }, (_, i) => i), samplesPerDraw: 4, firstSample: 0 };
+    const many = Array.from({ length: 12_000 }, (_, b) => ({ draw: Math.floor(b / 4), sample: b % 4 }));
     const writer = new JournalWriter(identity, {
       incarnation: 'a',
       tickMs: 0,
@@ -131,11 +133,11 @@ describe('the journal of a job', () => {
       grow(run, b, b === 0 ? maxTokensPerJournalMessage + 10 : 1);
       return run;
     });
-    writer.begin(runs, many);
+    writer.begin(runs.map((run, b) => ({ run, ...at(many, b) })));
     writer.startOver();
     writer.tick(0);
     expect(Math.max(...texts.map((text) => text.length))).toBeLessThan(512 * 1024);
-    const prefixes = read(texts, { ...many, maxNewTokens: 20_000 });
+    const prefixes = read(texts, { samples: many, maxNewTokens: 20_000 });
     expect(runs.every((run, b) => prefixes.of(Math.floor(b / 4), b % 4)?.tokens.length === run.tokens.length)).toBe(
       true,
     );
@@ -151,7 +153,7 @@ describe('the journal of a job', () => {
       publish: (text) => texts.push(text),
     });
     const runs = names.map(() => empty());
-    writer.begin(runs, expected);
+    writer.begin(growing(runs));
     for (now = 0; now <= 1000; now += 100) {
       runs.forEach((run, b) => grow(run, b, 1));
       writer.tick(0);
@@ -217,7 +219,7 @@ describe('a journal entry is rejected', () => {
       publish: (text) => texts.push(text),
     });
     const runs = names.map(() => empty());
-    writer.begin(runs, expected);
+    writer.begin(growing(runs));
     runs.forEach((run, b) => grow(run, b, 10));
     spoil(runs[0] ?? empty());
     writer.tick(0);
@@ -234,7 +236,7 @@ describe('a journal entry is rejected', () => {
       publish: (text) => texts.push(text),
     });
     const runs = names.map(() => empty());
-    writer.begin(runs, expected);
+    writer.begin(growing(runs));
     runs.forEach((run, b) => grow(run, b, 10));
     (runs[0] ?? empty()).tokens[9] = 1;
     writer.tick(0);

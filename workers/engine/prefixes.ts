@@ -6,12 +6,12 @@
 import { at } from '../../core/at.ts';
 import { journalMessage } from '../../core/wire/journal.ts';
 import type { JournalMessage, JournalSegment } from '../../core/wire/journal.ts';
-import type { SampleNumbers } from './journal-writer.ts';
 import { bytesPerToken, decodeTokens, Lineage } from './lineage.ts';
 import type { JobIdentity, TokenRun } from './lineage.ts';
 
 /** The job that the journal must belong to. */
-export interface ExpectedSamples extends SampleNumbers {
+export interface ExpectedSamples {
+  readonly samples: readonly { readonly draw: number; readonly sample: number }[];
   readonly identity: JobIdentity;
   readonly vocab: number;
   readonly maxNewTokens: number;
@@ -67,6 +67,8 @@ export function readPrefixes(texts: readonly string[], expected: ExpectedSamples
 const nameOf = (draw: number, sample: number) => `${draw} ${sample}`;
 
 function piecesOf(texts: readonly string[], expected: ExpectedSamples, doubt: (why: Doubt) => void): Piece[] {
+  const names = new Set(expected.samples.map(({ draw, sample }) => nameOf(draw, sample)));
+  const isKnown = ({ draw, sample }: Piece) => names.has(nameOf(draw, sample));
   return texts.flatMap((text) => {
     const message = parse(text);
     if (message === undefined || !isOfJob(message, expected.identity)) {
@@ -82,7 +84,7 @@ function piecesOf(texts: readonly string[], expected: ExpectedSamples, doubt: (w
       incarnation: message.incarnation,
       bytes: Buffer.from(tokens, 'base64'),
     }));
-    return pieces.filter((piece) => isPossible(piece, expected) || doubt('impossible'));
+    return pieces.filter((piece) => (isKnown(piece) && isPossible(piece, expected)) || doubt('impossible'));
   });
 }
 
@@ -102,11 +104,10 @@ function isOfJob({ runId, jobId, weights }: JournalMessage, identity: JobIdentit
 const rounding = 1e-5;
 
 function isPossible(
-  { draw, sample, offset, bytes }: Piece,
-  { draws, samplesPerDraw, firstSample, vocab, maxNewTokens, stopTokens }: ExpectedSamples,
+  { offset, bytes }: Piece,
+  { vocab, maxNewTokens, stopTokens }: ExpectedSamples,
 ): boolean {
-  const known = draws.includes(draw) && sample >= firstSample && sample < firstSample + samplesPerDraw;
-  if (!known || bytes.length === 0 || bytes.length % bytesPerToken !== 0) return false;
+  if (bytes.length === 0 || bytes.length % bytesPerToken !== 0) return false;
   const { tokens, logProbs, samplingLogProbs } = decodeTokens(bytes);
   return (
     offset + tokens.length <= maxNewTokens &&

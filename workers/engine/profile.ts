@@ -1,85 +1,93 @@
-/** The arithmetic that a run gets on this machine, and the runs that this machine can reproduce bit for bit. */
+/** The arithmetic that a run gets from an engine, and the runs that an engine serves: both follow from its facts. */
 import { UnfitError } from '../../core/errors.ts';
-import type { ComputeType, EngineOptions } from '../../core/ports/policy.ts';
+import type { ComputeType } from '../../core/ports/policy.ts';
 import { blockHashOf, namedBlockHash } from '../../core/records/block-hash.ts';
 import { offeredProfile } from '../../core/records/former-profiles.ts';
+import { anyProfile, queueOf } from '../../core/records/profile-ids.ts';
 import type { NumericProfile } from '../../core/records/schema.ts';
+import type { EngineFacts } from '../../core/wire/engine-facts.ts';
 import { refusedHint, refusedText } from '../../core/wire/engine-proof.ts';
-import type { EngineProof } from '../../core/wire/engine-proof.ts';
 import type { EngineSettings } from '../../core/wire/jobs.ts';
-import { anyProfile, deterministicProfile } from '../../core/records/profile-ids.ts';
-import { arithmeticVersions } from '../../native/arithmetic.ts';
-import type { EngineInfo } from '../../native/engine-info.ts';
 
-/** The engine's description of itself. */
-export type EngineFacts = Pick<EngineInfo, 'isa' | 'bf16' | 'build'> & {
-  /** Names what a person added to the flags of its build; absent: nothing. */
-  readonly addedFlags?: string;
-  /** What it proved about its bits; absent: nothing is known. */
-  readonly proofs?: readonly EngineProof[];
-};
-
-const deterministicId = (compute: ComputeType, { isa, addedFlags }: Pick<EngineFacts, 'isa' | 'addedFlags'>): string =>
-  deterministicProfile(compute, arithmeticVersions[compute], isa, addedFlags);
-
-/** Throws UnfitError `UnprovenBits` where the probe of this engine has other bits than its profile names. */
-function requireBits(compute: ComputeType, { proofs = [] }: Pick<EngineFacts, 'proofs'>): void {
-  const refused = proofs.find((proof) => proof.compute === compute && proof.state === 'refused');
-  if (refused !== undefined) throw new UnfitError('UnprovenBits', refusedText(refused), { hint: refusedHint });
+/** The facts of one of these engines. Throws UnfitError `OtherEngine` when there is none of this name. */
+export function factsOf(engine: string, facts: readonly EngineFacts[]): EngineFacts {
+  const found = facts.find(({ name }) => name === engine);
+  if (found !== undefined) return found;
+  const names = facts.map(({ name }) => name).join(' and ');
+  throw new UnfitError('OtherEngine', `the run needs the engine ${engine}; this worker has ${names}`, {
+    hint: `start a worker with the engine ${engine}, or a run with trainer.engine=${facts[0]?.name ?? 'native'}`,
+  });
 }
 
 /**
- * `auto` is fp32 in a deterministic run, because every processor gives its bits. Throws UnfitError `UnprovenBits` for a
- * deterministic run where this engine has other bits.
+ * The profile of a run with these settings. Throws UnfitError: `OtherEngine`, `UnprovenBits` for a deterministic run
+ * where the engine has other bits than it says, `CannotReproduce` where it does not repeat its bits.
  */
-export function resolveProfile(settings: EngineSettings, facts: EngineFacts): NumericProfile {
-  const compute =
-    settings.compute !== 'auto' ? settings.compute : facts.bf16 && !settings.deterministic ? 'bf16' : 'fp32';
-  if (settings.deterministic) requireBits(compute, facts);
+export function resolveProfile(settings: EngineSettings, engines: readonly EngineFacts[]): NumericProfile {
+  const facts = factsOf(settings.engine, engines);
+  const { auto, deterministic, device, build } = facts;
+  const automatic = settings.deterministic ? auto.deterministic : auto.otherwise;
+  const compute = settings.compute === 'auto' ? automatic : settings.compute;
+  if (settings.deterministic) requireProven(compute, facts);
+  const id = settings.deterministic ? deterministic[compute] : anyProfile;
+  if (id === undefined)
+    throw new UnfitError('CannotReproduce', `the engine ${facts.name} does not repeat its bits in ${compute}`, {
+      hint: 'deterministic: false, or another compute_dtype',
+    });
   return {
-    id: settings.deterministic ? deterministicId(compute, facts) : anyProfile,
+    id,
+    engine: facts.name,
+    device,
+    build,
     compute,
     deterministic: settings.deterministic,
-    isa: facts.isa,
-    engine: facts.build,
     maxTokensPerMicroBatch: settings.maxTokensPerMicroBatch,
     ...namedBlockHash(blockHashOf(settings)),
   };
 }
 
 /**
- * How this machine serves a run's profile. Throws UnfitError: `CannotReproduce` when only another build can reproduce
- * it, `CannotCompute` when the processor lacks its compute type, `UnprovenBits` when this engine has other bits than it
- * says.
+ * Throws UnfitError where none of these engines serves the profile: `OtherEngine`, `CannotCompute` when the device lacks
+ * its compute type, `CannotReproduce` when only another build can reproduce it, `UnprovenBits` when the engine has other
+ * bits than it says.
  */
-export function engineOptionsOf(profile: NumericProfile, facts: EngineFacts, threads: number): EngineOptions {
-  if (!computesOf(facts).includes(profile.compute)) {
+export function requireServed(profile: NumericProfile, engines: readonly EngineFacts[]): EngineFacts {
+  const facts = factsOf(profile.engine, engines);
+  const { computes, device, deterministic } = facts;
+  if (!computes.includes(profile.compute)) {
     throw new UnfitError(
       'CannotCompute',
-      `the run computes in ${profile.compute}; this processor (${facts.isa}) computes in ${computesOf(facts).join(' and ')}`,
+      `the run computes in ${profile.compute}; this processor (${device}) computes in ${computes.join(' and ')}`,
       {
-        hint: `start a worker on a processor with AVX512_BF16; or, when no worker has one: stop the run and resume it`,
+        hint: 'start a worker on a processor with AVX512_BF16; or, when no worker has one: stop the run and resume it',
       },
     );
   }
-  const own = deterministicId(profile.compute, facts);
-  if (profile.deterministic && offeredProfile(profile.id) !== own) {
-    throw new UnfitError('CannotReproduce', `the run needs the numeric profile ${profile.id}; this engine has ${own}`, {
-      hint: 'stop the run and resume it: it then continues from its newest checkpoint with this engine',
-    });
+  if (!profile.deterministic) return facts;
+  const own = deterministic[profile.compute];
+  if (own === undefined) requireProven(profile.compute, facts);
+  if (own !== offeredProfile(profile.id)) {
+    throw new UnfitError(
+      'CannotReproduce',
+      `the run needs the numeric profile ${profile.id}; this engine has ${own ?? 'none that repeats its bits'}`,
+      { hint: 'stop the run and resume it: it then continues from its newest checkpoint with this engine' },
+    );
   }
-  if (profile.deterministic) requireBits(profile.compute, facts);
-  return { compute: profile.compute, deterministic: profile.deterministic, threads };
+  return facts;
 }
 
-/** The profiles that this machine can serve. */
-export function profilesOf(facts: Omit<EngineFacts, 'build'>): readonly string[] {
-  const refused = (facts.proofs ?? []).filter(({ state }) => state === 'refused').map(({ compute }) => compute);
-  const computes = computesOf(facts).filter((compute) => !refused.includes(compute));
-  return [anyProfile, ...computes.map((compute) => deterministicId(compute, facts))];
+/** Throws UnfitError `UnprovenBits` where the probe of this engine has other bits than its profile names. */
+function requireProven(compute: ComputeType, { proofs = [] }: Pick<EngineFacts, 'proofs'>): void {
+  const refused = proofs.find((proof) => proof.compute === compute && proof.state === 'refused');
+  if (refused !== undefined) throw new UnfitError('UnprovenBits', refusedText(refused), { hint: refusedHint });
 }
 
-/** The compute types of this machine. */
-export function computesOf({ bf16 }: Pick<EngineFacts, 'bf16'>): readonly ComputeType[] {
-  return bf16 ? ['fp32', 'bf16'] : ['fp32'];
+/** Weights in memory serve only jobs of the same engine and the same kind of arithmetic. */
+export const kindOf = ({ engine, compute, deterministic }: NumericProfile): string =>
+  `${engine} ${compute} ${deterministic}`;
+
+/** The queues whose jobs an engine serves. */
+export function queuesOf({ name, deterministic }: EngineFacts): readonly string[] {
+  const repeats = [deterministic.fp32, deterministic.bf16].filter((id) => id !== undefined);
+  return [queueOf({ engine: name, id: anyProfile }), ...repeats];
 }

@@ -1,9 +1,9 @@
 /** The messages between a worker's main thread and its engine thread. */
 import type { ThrownJson } from '../../core/errors.ts';
+import type { EngineFacts } from '../../core/wire/engine-facts.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
 import type { NewWeights, WeightsHolders } from '../../core/wire/weights.ts';
 import type { EndedSample } from './host.ts';
-import type { EngineFacts } from './profile.ts';
 
 export type ToEngine =
   /**
@@ -38,7 +38,7 @@ export type ToEngine =
 
 export type FromEngine =
   /** `serves`: URL at which others get the weights that it has. */
-  | { readonly type: 'ready'; readonly facts: EngineFacts; readonly serves?: string }
+  | { readonly type: 'ready'; readonly facts: readonly EngineFacts[]; readonly serves?: string }
   | {
       readonly type: 'done';
       readonly id: number;

@@ -3,7 +3,7 @@
  * read it. The fp32 values are cut as in a checkpoint (checkpoint.ts).
  */
 import type { ByteSink } from '../../core/byte-sink.ts';
-import type { PolicyEngine } from '../../core/ports/policy.ts';
+import type { EngineParameter, PolicyEngine, StateSource } from '../../core/ports/policy.ts';
 import { publishedTensors } from '../../core/records/publications.ts';
 import type { Publication, PublishedTensor } from '../../core/records/publications.ts';
 import type { ShardInfo, WeightsManifest } from '../../core/records/schema.ts';
@@ -81,15 +81,15 @@ export interface PublishedPlace extends Pick<ShardPlace, 'store' | 'runId'> {
 }
 
 /**
- * Loads a publication in BF16. `came` gets the bytes of each shard that is in the engine, in the order of the
- * publication. Throws TerminalError `DamagedShard`; the reader must hash the whole.
+ * A publication in BF16. `came` gets the bytes of each shard that has been read, in the order of the publication. Reading
+ * throws TerminalError `DamagedShard`; the reader must hash the whole.
  */
-export async function loadRounded(
-  engine: PolicyEngine,
+export function roundedSource(
+  parameters: readonly EngineParameter[],
   { store, runId, manifest: { shards, dtypes } }: PublishedPlace,
   came: (bytes: number) => void,
-): Promise<void> {
-  const known = new Map(publishedTensors(engine.parameters, 'BF16').map((tensor) => [tensor.name, tensor]));
+): StateSource {
+  const known = new Map(publishedTensors(parameters, 'BF16').map((tensor) => [tensor.name, tensor]));
   const expectedIn =
     (sinkOf: (start: number, end: number) => ByteSink, count: (bytes: number) => void) =>
     ({ name, start, end }: ShardInfo['tensors'][number]) => {
@@ -99,7 +99,7 @@ export async function loadRounded(
       count(endByte - firstByte);
       return { dtype, sink: () => sinkOf(firstByte, endByte) };
     };
-  await engine.load({
+  return {
     type: 'published',
     format: 'BF16',
     read: async (sinkOf) => {
@@ -110,7 +110,7 @@ export async function loadRounded(
         came(bytes);
       }
     },
-  });
+  };
 }
 
 export const byStart = (shards: readonly ShardInfo[]): ShardInfo[] =>

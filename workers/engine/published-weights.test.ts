@@ -11,7 +11,7 @@ import { readDecoderSpec } from '../../models/config.ts';
 import { generate, randomNumbers, randomPrompt, randomShape, request } from '../../native/generate.fixtures.ts';
 import { createGenerator, engineInfo } from '../../native/index.ts';
 import { batchOf, decoder, trainerOf } from '../../native/testing/decoders.ts';
-import { NativePolicy } from './native-engines.ts';
+import { NativePolicy } from './engines/native/policy.ts';
 import { publicationRoot, RunState } from './state.ts';
 
 const sizes = {

@@ -60,7 +60,7 @@ export async function loadBase(
   const head = headOfConfig(await readConfigJson(ports.baseFolder));
   await state.load(
     // A value or reward model begins as the policy, with a head of its own unless the folder has such a head.
-    (_, { spec }) => ({ type: 'folder', folder: ports.baseFolder, newHead: spec.head.kind !== head }),
+    (_, engine) => ({ type: 'folder', folder: ports.baseFolder, newHead: engine.head !== head }),
     callOf(ports, 'loading the base'),
     callOf(ports, 'hashing the base'),
   );

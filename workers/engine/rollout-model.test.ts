@@ -18,9 +18,12 @@ import { openFolderStore } from '../../infra/store/folder.ts';
 import { encodeRecord } from '../../infra/store/records.ts';
 import { engineInfo } from '../../native/index.ts';
 import { decoder, trainerOf } from '../../native/testing/decoders.ts';
-import { wholeWeights } from './growing-weights.ts';
 import { serveWeights } from './holder-server.ts';
-import { NativePolicy } from './native-engines.ts';
+import { wholeWeights } from './growing-weights.ts';
+import type { WeightsHolder } from './growing-weights.ts';
+import { generatorWith } from './engines/native/index.ts';
+import { NativePolicy } from './engines/native/policy.ts';
+import { OwningNativeSampler } from './engines/native/sampler.ts';
 import { savePublished } from './published-shards.ts';
 import { RolloutModel } from './rollout-model.ts';
 import type { WantedWeights } from './rollout-model.ts';
@@ -37,9 +40,9 @@ describe.each([
 ] as const)('a model that only samples, published in $format', ({ format, compute }) => {
   describe.skipIf(compute === 'bf16' && !can)('(bf16 is skipped without AVX512_BF16)', () => {
     const folder = mkdtempSync(join(tmpdir(), 'petrel-rollout-model-'));
-    const options = { deterministic: true, isa: 'avx2', blockHash: 'blake3' };
+    const options = { engine: 'native', deterministic: true, device: 'avx2', blockHash: 'blake3' };
     const profile = { id: 'any', compute, ...options } as unknown as NumericProfile;
-    const policyOf = (seed: number): PolicyEngine =>
+    const policyOf = (seed: number): NativePolicy =>
       new NativePolicy(trainerOf(decoder({ hidden: 21, vocab: 41 }), seed, { compute, trainable: false }));
     const [one, two, three] = [policyOf(1), policyOf(2), policyOf(3)];
     const size = publishedBytes(one.parameters, format);
@@ -55,9 +58,9 @@ describe.each([
     });
 
     const digestOf = (policy: PolicyEngine) => publicationRoot(policy, format, 'blake3');
-    const all = async (policy: PolicyEngine) => {
+    const all = async (holder: WeightsHolder) => {
       const into = new Uint8Array(size);
-      await policy.readPublished(format, 0, into);
+      await holder.readPublished?.(format, 0, into);
       return into;
     };
 
@@ -90,6 +93,7 @@ describe.each([
       iteration: 1,
       model,
       profile,
+      sampler: 'native',
       weights: await rootOf(policy, 'weights', 'blake3'),
       publication: { format, digest: await digestOf(policy) },
       holders,
@@ -102,13 +106,13 @@ describe.each([
         store: async () => store,
         open: async () => {
           seen.opened += 1;
-          return policyOf(9);
+          return new OwningNativeSampler(policyOf(9), generatorWith);
         },
-        loadBase: () => Promise.reject(new Error('no base here')),
-        endSampling: async () => void (seen.ended += 1),
-        close: (engine) => {
+        base: () => Promise.reject(new Error('no base here')),
+        interrupt: async () => void (seen.ended += 1),
+        close: (sampler) => {
           seen.closed += 1;
-          return engine.close();
+          return sampler.close();
         },
         tick: () => {},
         log: (line) => seen.lines.push(line),

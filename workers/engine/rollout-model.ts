@@ -1,11 +1,13 @@
 /**
- * The model of a process that only samples: its weights are not those of a policy that is trained here. New weights of
- * the same model replace the old ones in place. They come from a process that has them in memory, else from the store.
+ * The sampler of a process that has weights of its own: they are not those of a policy that is trained here, or its engine
+ * cannot read that one in place. New weights of the same model replace the old ones. They come from a process that has
+ * them in memory, else from the store.
  */
 import { damage } from '../../core/damage.ts';
 import { errorToJson, InvalidInputError, RetryableError, saysNothingOfData } from '../../core/errors.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
-import type { PolicyEngine } from '../../core/ports/policy.ts';
+import type { StateSource } from '../../core/ports/policy.ts';
+import type { OwningSampler } from '../../core/ports/sampler.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { blockHashOf } from '../../core/records/block-hash.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -13,13 +15,13 @@ import { publishedBytes } from '../../core/records/publications.ts';
 import type { Publication } from '../../core/records/publications.ts';
 import { weightsManifest } from '../../core/records/schema.ts';
 import type { NumericProfile } from '../../core/records/schema.ts';
+import { kindOf } from './profile.ts';
 import { streamBlob } from '../../infra/store/blobs.ts';
 import { readRecord } from '../../infra/store/records.ts';
 import { readShard } from '../../models/checkpoint.ts';
 import { readFromHolders } from './holders.ts';
-import { byStart, loadRounded } from './published-shards.ts';
+import { byStart, roundedSource } from './published-shards.ts';
 import { SharedPlace } from './shared-place.ts';
-import { publicationRoot } from './state.ts';
 import { GrowingWeights } from './growing-weights.ts';
 import type { ReadableWeights } from './growing-weights.ts';
 
@@ -31,6 +33,8 @@ export interface WantedWeights {
   readonly iteration: number;
   readonly model: Digest;
   readonly profile: NumericProfile;
+  /** Name of the engine that samples. */
+  readonly sampler: string;
   readonly weights: Digest;
   /** What to load: every publication of the weights gives the same samples. */
   readonly publication: Publication;
@@ -42,13 +46,13 @@ export interface WantedWeights {
 
 export interface RolloutModelPorts {
   readonly store: (url: string) => Promise<Store>;
-  /** An engine for the model, whose weights are undefined. */
-  readonly open: (wanted: WantedWeights) => Promise<PolicyEngine>;
-  /** Loads the weights of the model's folder. */
-  readonly loadBase: (engine: PolicyEngine, wanted: WantedWeights) => Promise<void>;
-  /** Ends what samples from the engine. */
-  readonly endSampling: (engine: PolicyEngine) => Promise<void>;
-  readonly close: (engine: PolicyEngine) => Promise<void>;
+  /** A sampler for the model, whose weights are undefined. */
+  readonly open: (wanted: WantedWeights) => Promise<OwningSampler>;
+  /** The weights of the model's folder. */
+  readonly base: (wanted: WantedWeights) => Promise<StateSource>;
+  /** Drops what is being sampled. */
+  readonly interrupt: (sampler: OwningSampler) => Promise<void>;
+  readonly close: (sampler: OwningSampler) => Promise<void>;
   readonly tick: () => void;
   readonly log: (line: string) => void;
 }
@@ -62,14 +66,20 @@ export interface WeightsRead {
 /** Two processes learn of new weights at about the same time, and the first to ask may be early. */
 const soonMs = 1_000;
 
-const kindOf = ({ compute, deterministic }: NumericProfile): string => `${compute} ${deterministic}`;
-const keyOf = ({ weights, profile }: WantedWeights): string => `${weights} ${kindOf(profile)}`;
+const samplerKind = ({ sampler, profile }: Pick<WantedWeights, 'sampler' | 'profile'>): string =>
+  `${sampler} ${kindOf(profile)}`;
+const keyOf = (wanted: WantedWeights): string => `${wanted.weights} ${samplerKind(wanted)}`;
+
+const isOfSameModel = (
+  held: Pick<WantedWeights, 'model' | 'sampler' | 'profile'>,
+  wanted: Pick<WantedWeights, 'model' | 'sampler' | 'profile'>,
+): boolean => held.model === wanted.model && samplerKind(held) === samplerKind(wanted);
 
 export class RolloutModel {
   readonly #ports: RolloutModelPorts;
-  readonly #place = new SharedPlace<PolicyEngine>();
-  /** What the engine in the place is for. */
-  #held: (Pick<WantedWeights, 'runId' | 'model'> & { readonly kind: string }) | undefined;
+  readonly #place = new SharedPlace<OwningSampler>();
+  /** What the sampler in the place is for. */
+  #held: Pick<WantedWeights, 'runId' | 'model' | 'sampler' | 'profile'> | undefined;
   /** The model's weights, from the moment at which they began to come. */
   #growing: { readonly runId: RunId; readonly digest: Digest; readonly from: GrowingWeights } | undefined;
   readonly #onBegin = new Set<() => void>();
@@ -79,20 +89,21 @@ export class RolloutModel {
     this.#ports = ports;
   }
 
-  /** Works with an engine that has exactly these weights. */
-  use<T>(wanted: WantedWeights, work: (engine: PolicyEngine) => Promise<T>): Promise<T> {
+  /** Works with a sampler that has exactly these weights. */
+  use<T>(wanted: WantedWeights, work: (sampler: OwningSampler) => Promise<T>): Promise<T> {
     return this.#place.use(keyOf(wanted), (before) => this.#make(wanted, before), work);
   }
 
   /** Gets weights that a job will want soon, if the place has other ones of the run and nothing to do. */
-  async prefetch(wanted: WantedWeights): Promise<void> {
-    const { runId, model, profile } = wanted;
-    const isNext = this.#held?.runId === runId && this.#held.model === model && this.#held.kind === kindOf(profile);
-    if (isNext && this.#place.isIdle) await this.use(wanted, async () => {});
+  async prefetch(next: Omit<WantedWeights, 'sampler'>): Promise<void> {
+    const held = this.#held;
+    if (held === undefined || held.runId !== next.runId) return;
+    const wanted = { ...next, sampler: held.sampler };
+    if (isOfSameModel(held, wanted) && this.#place.isIdle) await this.use(wanted, async () => {});
   }
 
-  forget(engine: PolicyEngine): void {
-    this.#place.forget(engine);
+  forget(sampler: OwningSampler): void {
+    this.#place.forget(sampler);
     this.#growing?.from.fail();
   }
 
@@ -121,19 +132,19 @@ export class RolloutModel {
     return read;
   }
 
-  async #make(wanted: WantedWeights, before: PolicyEngine | undefined): Promise<PolicyEngine> {
+  async #make(wanted: WantedWeights, before: OwningSampler | undefined): Promise<OwningSampler> {
     const growing = this.#begin(wanted);
-    const engine = await this.#emptied(wanted, before);
-    this.#held = { runId: wanted.runId, model: wanted.model, kind: kindOf(wanted.profile) };
-    growing.begin(engine);
+    const sampler = await this.#emptied(wanted, before);
+    this.#held = wanted;
+    growing.begin(sampler);
     try {
-      await this.#load(wanted, engine);
-      return engine;
+      await this.#load(wanted, sampler);
+      return sampler;
     } catch (error) {
       this.#growing?.from.fail();
       this.#growing = undefined;
       this.#held = undefined;
-      await this.#ports.close(engine);
+      await this.#ports.close(sampler);
       throw error;
     }
   }
@@ -146,23 +157,21 @@ export class RolloutModel {
     return from;
   }
 
-  /** The engine of before, if it is of the same model; else a new one, after that one is closed. */
-  async #emptied(wanted: WantedWeights, before: PolicyEngine | undefined): Promise<PolicyEngine> {
-    const isSame = this.#held?.model === wanted.model && this.#held.kind === kindOf(wanted.profile);
-    if (before !== undefined && isSame) {
-      await this.#ports.endSampling(before);
+  /** The sampler of before, if it is of the same model; else a new one, after that one is closed. */
+  async #emptied(wanted: WantedWeights, before: OwningSampler | undefined): Promise<OwningSampler> {
+    if (before !== undefined && this.#held !== undefined && isOfSameModel(this.#held, wanted)) {
+      await this.#ports.interrupt(before);
       return before;
     }
     if (before !== undefined) await this.#ports.close(before);
     return this.#ports.open(wanted);
   }
 
-  async #load(wanted: WantedWeights, engine: PolicyEngine): Promise<void> {
-    if (await this.#fromHolders(wanted, engine)) return;
+  async #load(wanted: WantedWeights, sampler: OwningSampler): Promise<void> {
+    if (await this.#fromHolders(wanted, sampler)) return;
     try {
-      await this.#fromStore(wanted, engine);
+      const found = await this.#use(wanted, sampler, await this.#fromStore(wanted, sampler));
       const { digest } = wanted.publication;
-      const found = await this.#rootOf(wanted, engine);
       if (found !== digest)
         throw new InvalidInputError(`weights ${digest.slice(0, 12)} expected, ${found.slice(0, 12)} loaded`);
     } catch (error) {
@@ -173,16 +182,16 @@ export class RolloutModel {
     this.#growing?.from.complete();
   }
 
-  /** Resolves with whether the engine has the weights now. */
-  async #fromHolders(wanted: WantedWeights, engine: PolicyEngine): Promise<boolean> {
+  /** Resolves with whether the sampler has the weights now. */
+  async #fromHolders(wanted: WantedWeights, sampler: OwningSampler): Promise<boolean> {
     const { runId, publication, holders, secret, iteration } = wanted;
     if (iteration === 0 || secret === undefined || holders.length === 0) return false;
     const { format, digest } = publication;
-    const bytes = publishedBytes(engine.parameters, format);
+    const bytes = publishedBytes(sampler.parameters, format);
     const growing = this.#begin(wanted);
-    growing.begin(engine);
+    growing.begin(sampler);
     let complete = false;
-    await engine.load({
+    const found = await this.#use(wanted, sampler, {
       type: 'published',
       format,
       read: async (sinkOf) => {
@@ -195,7 +204,7 @@ export class RolloutModel {
         });
       },
     });
-    if (complete && (await this.#rootOf(wanted, engine)) === digest) {
+    if (complete && found === digest) {
       growing.complete();
       return true;
     }
@@ -203,25 +212,25 @@ export class RolloutModel {
       this.#ports.log(
         `${runId}: weights ${digest.slice(0, 12)} from ${holders.join(' or ')} do not match their digest`,
       );
-    this.#begin(wanted).begin(engine); // who reads along gets an error
+    this.#begin(wanted).begin(sampler); // who reads along gets an error
     return false;
   }
 
-  async #fromStore(wanted: WantedWeights, engine: PolicyEngine): Promise<void> {
+  async #fromStore(wanted: WantedWeights, sampler: OwningSampler): Promise<StateSource> {
     const { runId, publication, iteration } = wanted;
     const { format, digest } = publication;
     const store = await this.#ports.store(wanted.store);
     const manifest = await readRecord(store, keys.weights(runId, digest), weightsManifest);
     if (manifest === undefined) {
-      if (iteration === 0) return this.#ports.loadBase(engine, wanted);
+      if (iteration === 0) return this.#ports.base(wanted);
       throw new RetryableError('WeightsMissing', `WeightsMissing: ${digest.slice(0, 12)} are not published yet`);
     }
-    if (format === 'BF16')
-      return loadRounded(engine, { store, runId, manifest: manifest.record }, (bytes) => {
-        this.#read.store += bytes;
-        this.#growing?.from.advance(bytes);
-      });
-    await engine.load({
+    const came = (bytes: number): void => {
+      this.#read.store += bytes;
+      this.#growing?.from.advance(bytes);
+    };
+    if (format === 'BF16') return roundedSource(sampler.parameters, { store, runId, manifest: manifest.record }, came);
+    return {
       type: 'pieces',
       steps: 0,
       read: async (sinkOf) => {
@@ -230,15 +239,15 @@ export class RolloutModel {
             const sink = sinkOf(piece);
             return async (bytes) => {
               await sink(bytes);
-              this.#read.store += bytes.byteLength;
-              this.#growing?.from.advance(bytes.byteLength);
+              came(bytes.byteLength);
             };
           });
       },
-    });
+    };
   }
 
-  #rootOf({ profile, publication }: WantedWeights, engine: PolicyEngine): Promise<Digest> {
-    return publicationRoot(engine, publication.format, blockHashOf(profile), { tick: this.#ports.tick });
+  #use({ profile, publication }: WantedWeights, sampler: OwningSampler, source: StateSource): Promise<string> {
+    const named = { format: publication.format, hash: blockHashOf(profile) };
+    return sampler.use(source, named, { tick: this.#ports.tick });
   }
 }

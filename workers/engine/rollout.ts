@@ -2,15 +2,26 @@
 import { at } from '../../core/at.ts';
 import type { RolloutInput, RolloutOutput } from '../../core/wire/jobs.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
+import { vocabOf } from '../../models/config.ts';
 import { encodeTrajectories, offsetsOf, singleTurn } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
-import { readDecoderSpec } from '../../models/config.ts';
 import { readConfigJson } from '../../models/weights.ts';
 import { tokenizerOf } from '../tokenizers.ts';
-import type { Completion } from './generation.ts';
+import type { Completion, GenerationSettings } from './generation.ts';
 import type { EngineHost, JobContext } from './host.ts';
 import { journalled } from './journalled.ts';
 import { rowSequences } from './row-sequences.ts';
+
+/** One response that the job wants. */
+interface WantedResponse {
+  readonly draw: number;
+  readonly row: number;
+  /** Number among the responses to its draw. */
+  readonly sample: number;
+  /** Number of its prompt among those of the job. */
+  readonly p: number;
+  readonly prompt: Int32Array;
+}
 
 export async function rollout(host: EngineHost, input: RolloutInput, context: JobContext): Promise<RolloutOutput> {
   const dataset = await host.dataset(context, input.dataset);
@@ -20,37 +31,30 @@ export async function rollout(host: EngineHost, input: RolloutInput, context: Jo
   const prompts = (await rowSequences(dataset, rows, tokenizer, folder)).map(({ prompt }) => prompt);
   // The longest prompt of all rows, because a larger generation later would drop the samples in flight.
   const room = { maxSeqs: input.maxSequences, maxModelLen: dataset.longestPrompt + input.maxNewTokens };
-  const job = {
+  const settings: GenerationSettings = {
     runId: context.runId,
-    prompts,
-    draws: input.draws.map(({ draw }) => draw),
-    samplesPerDraw: input.samplesPerDraw,
-    firstSample: input.firstSample ?? 0,
     sampling: input.sampling,
     maxNewTokens: input.maxNewTokens,
     stopTokens: Int32Array.from(tokenizer.stopTokens),
     seed: input.seed,
-    onEnded: (places: readonly number[], completions: readonly Completion[]) =>
-      context.ended(
-        places.map((b) => ({
-          ...at(input.draws, Math.floor(b / input.samplesPerDraw)),
-          sample: (input.firstSample ?? 0) + (b % input.samplesPerDraw),
-          tokens: Int32Array.from(at(completions, b).tokens),
-        })),
-      ),
     ...(input.stopStrings.length > 0 && {
       stopsAt: (tokens: readonly number[]) =>
         endsWithAny(tokenizer.decode([...tokens.slice(-tailTokens)]), input.stopStrings),
     }),
   };
-  const { vocab } = readDecoderSpec(await readConfigJson(folder));
-  const total = input.draws.length * input.samplesPerDraw * input.maxNewTokens;
-  const completions = await journalled(
-    { input, job, vocab, arithmetic: host.arithmetic(input.profile), total },
-    context,
-    (whole) => host.generate(context, input.model, input.profile, input.weights, room, whole),
-  );
-  const trajectories = pack(input, prompts, completions, context.at.iteration);
+  const work = {
+    samples: wantedBy(input, prompts),
+    settings,
+    weights: input.weights,
+    vocab: vocabOf(await readConfigJson(folder)),
+    arithmetic: host.arithmetic(input),
+    onEnded: (ended: readonly (readonly [WantedResponse, Completion])[]) =>
+      context.ended(
+        ended.map(([{ draw, row, sample }, { tokens }]) => ({ draw, row, sample, tokens: Int32Array.from(tokens) })),
+      ),
+  };
+  const completions = await host.sampling(context, input, room, (generation) => journalled(work, context, generation));
+  const trajectories = pack(input, work.samples, prompts, completions, context.at.iteration);
   const store = await host.store(context.store);
   return {
     trajectories: await putBlob(store, context.runId, encodeTrajectories(trajectories)),
@@ -58,6 +62,16 @@ export async function rollout(host: EngineHost, input: RolloutInput, context: Jo
     promptTokens: trajectories.promptTokens.length,
     responseTokens: trajectories.responseTokens_T.length,
   };
+}
+
+/** The responses of the job, draw by draw. */
+function wantedBy(
+  { draws, samplesPerDraw, firstSample = 0 }: RolloutInput,
+  prompts: readonly Int32Array[],
+): WantedResponse[] {
+  return draws.flatMap(({ draw, row }, p) =>
+    Array.from({ length: samplesPerDraw }, (_, i) => ({ draw, row, sample: firstSample + i, p, prompt: at(prompts, p) })),
+  );
 }
 
 /** Stop strings are searched in the text of the last tokens. */
@@ -70,21 +84,21 @@ function endsWithAny(text: string, stops: readonly string[]): boolean {
 /** `version`: of the policy whose weights the job names. */
 function pack(
   input: RolloutInput,
+  wanted: readonly WantedResponse[],
   prompts: readonly Int32Array[],
   completions: readonly Completion[],
   version: number,
 ): Trajectories {
-  const n = input.samplesPerDraw;
   const responseOffsets_S1 = offsetsOf(completions.map((completion) => completion.tokens.length));
-  const session_S = Int32Array.from(completions, (_, b) => (input.firstSample ?? 0) + (b % n));
-  const owner = (b: number) => at(input.draws, Math.floor(b / n));
+  const session_S = Int32Array.from(wanted, ({ sample }) => sample);
   return {
     weightsDigest: input.weights,
-    samplesPerDraw: n,
-    draw_S: Int32Array.from(completions, (_, b) => owner(b).draw),
-    row_S: Int32Array.from(completions, (_, b) => owner(b).row),
+    drawOffsets_G1: offsetsOf(input.draws.map(() => input.samplesPerDraw)),
+    draw_S: Int32Array.from(wanted, ({ draw }) => draw),
+    row_S: Int32Array.from(wanted, ({ row }) => row),
     promptTokens: Int32Array.from(prompts.flatMap((prompt) => [...prompt])),
-    promptOffsets_G1: offsetsOf(prompts.map((prompt) => prompt.length)),
+    promptOffsets_P1: offsetsOf(prompts.map((prompt) => prompt.length)),
+    prompt_S: Int32Array.from(wanted, ({ p }) => p),
     responseTokens_T: Int32Array.from(completions.flatMap((completion) => completion.tokens)),
     responseOffsets_S1,
     logProbs_T: Float32Array.from(completions.flatMap((completion) => completion.logProbs)),

@@ -5,7 +5,7 @@
  */
 import { at } from '../../core/at.ts';
 import { InvalidInputError, PauseError } from '../../core/errors.ts';
-import { readDecoderSpec } from '../../models/config.ts';
+import { vocabOf } from '../../models/config.ts';
 import { unknownToken } from '../../models/dataset.ts';
 import type { Dataset, Sequence } from '../../models/dataset-rows.ts';
 import type { BatchTokenizer } from '../../models/tokenizer.ts';
@@ -20,7 +20,7 @@ export async function rowSequences(
 ): Promise<Sequence[]> {
   try {
     const sequences = await dataset.sequences(rows, tokenizer);
-    const { vocab } = readDecoderSpec(await readConfigJson(folder), folder, ['tokens', 'scores', 'values']);
+    const vocab = vocabOf(await readConfigJson(folder), folder);
     if (tokenizer.vocabSize > vocab)
       for (const [i, sequence] of sequences.entries()) await refuseBeyond(sequence, at(rows, i), vocab, tokenizer);
     return sequences;

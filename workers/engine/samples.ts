@@ -8,6 +8,7 @@ import type { DrawRecord } from '../../core/records/schema.ts';
 import type { AdvantageInput } from '../../core/wire/jobs.ts';
 import { numbersNamed } from '../../core/wire/score-table.ts';
 import type { ScoreTable } from '../../core/wire/score-table.ts';
+import { groupsOf as groupsIn, promptOf } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
 
 export interface Sample {
@@ -97,13 +98,12 @@ export function compose(input: AdvantageInput, parts: readonly ScoredPart[], run
 
 function groupsOf(parts: readonly ScoredPart[], metric = 'score'): Group[] {
   return parts.flatMap((part) => {
-    const n = part.trajectories.samplesPerDraw;
     const values = numbersNamed(part.scores, metric);
-    return Array.from({ length: part.trajectories.draw_S.length / n }, (_, d) => ({
+    return groupsIn(part.trajectories).map((members, d) => ({
       part,
       d,
-      members: Array.from({ length: n }, (_, i) => d * n + i),
-      values: values.slice(d * n, (d + 1) * n),
+      members,
+      values: members.map((b) => at(values, b)),
     }));
   });
 }
@@ -155,12 +155,11 @@ function accuraciesAndLengths({ part, members }: Group): [number[], number[]] {
 }
 
 function sampleAt({ trajectories: t, scores, baseline }: ScoredPart, b: number, d: number): Sample {
-  const prompt = t.promptTokens.subarray(at(t.promptOffsets_G1, d), at(t.promptOffsets_G1, d + 1));
   const [start, end] = [at(t.responseOffsets_S1, b), at(t.responseOffsets_S1, b + 1)];
   return {
     draw: at(t.draw_S, b),
     row: at(t.row_S, b),
-    prompt,
+    prompt: promptOf(t, b),
     response: t.responseTokens_T.subarray(start, end),
     rolloutLogProbs: t.logProbs_T.subarray(start, end),
     mask: t.mask_T.subarray(start, end),

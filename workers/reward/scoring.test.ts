@@ -8,11 +8,12 @@ import { inputsOf, scorerRows, Scoring } from './scoring.ts';
 
 const trajectories: Trajectories = {
   weightsDigest: 'w',
-  samplesPerDraw: 1,
+  drawOffsets_G1: Int32Array.of(0, 1, 2),
   draw_S: Int32Array.of(40, 41),
   row_S: Int32Array.of(0, 1),
   promptTokens: Int32Array.of(5, 6),
-  promptOffsets_G1: Int32Array.of(0, 1, 2),
+  promptOffsets_P1: Int32Array.of(0, 1, 2),
+  prompt_S: Int32Array.of(0, 1),
   responseTokens_T: Int32Array.of(7, 8),
   responseOffsets_S1: Int32Array.of(0, 1, 2),
   logProbs_T: Float32Array.of(-1, -1),
@@ -52,7 +53,7 @@ describe('scoring in lists', () => {
   /** Three draws of two samples. */
   const six: Trajectories = {
     ...trajectories,
-    samplesPerDraw: 2,
+    drawOffsets_G1: Int32Array.of(0, 2, 4, 6),
     draw_S: Int32Array.of(0, 0, 1, 1, 2, 2),
     row_S: new Int32Array(6),
     stopReason_S: Uint8Array.of(1, 1, 1, stopReasons.poison, 1, 1),

@@ -4,7 +4,7 @@ import { at } from '../../core/at.ts';
 import { PauseError } from '../../core/errors.ts';
 import type { Dataset, ScorerRow } from '../../models/dataset-rows.ts';
 import type { BatchTokenizer } from '../../models/tokenizer.ts';
-import { stopReasons } from '../../models/trajectories.ts';
+import { groupsOf, stopReasons } from '../../models/trajectories.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
 import type { ScoreFailure, ScoreOptions, ScoreOutcome, ScorerHost } from '../../rewards/host/scorer-host.ts';
 import type { ScorerInput } from '../../rewards/types.ts';
@@ -36,10 +36,14 @@ export interface ScoringParts {
 
 export class Scoring {
   readonly #parts: ScoringParts;
+  /** What one call scores: a sample, or all responses to a prompt. */
+  readonly #groups: readonly (readonly number[])[];
   #scoredAhead = 0;
 
   constructor(parts: ScoringParts) {
+    const { lists, trajectories } = parts;
     this.#parts = parts;
+    this.#groups = lists === true ? groupsOf(trajectories) : Array.from(trajectories.row_S, (_, b) => [b]);
   }
 
   /** Number of samples whose outcomes were there already. */
@@ -49,10 +53,8 @@ export class Scoring {
 
   /** One outcome per sample of the trajectories. */
   async all(progress: (done: number) => void): Promise<ScoreOutcome[]> {
-    const total = this.#parts.trajectories.row_S.length;
     const scored: ScoreOutcome[] = [];
-    const perCall = this.#samplesPerCall;
-    for (const indices of slices(total, perCall * Math.ceil(chunk / perCall))) {
+    for (const indices of this.#chunks(chunk)) {
       scored.push(...(await this.#scoreRest(indices)));
       progress(scored.length);
       await nextTurn();
@@ -60,9 +62,15 @@ export class Scoring {
     return scored;
   }
 
-  get #samplesPerCall(): number {
-    const { lists, trajectories } = this.#parts;
-    return lists === true ? trajectories.samplesPerDraw : 1;
+  /** Neighbouring groups, together of at least `size` samples. */
+  #chunks(size: number): readonly number[][] {
+    const chunks: number[][] = [];
+    for (const group of this.#groups) {
+      const last = chunks.at(-1);
+      if (last !== undefined && last.length < size) last.push(...group);
+      else chunks.push([...group]);
+    }
+    return chunks;
   }
 
   /**
@@ -71,7 +79,7 @@ export class Scoring {
    */
   async withoutAccidents(outcomes: readonly ScoreOutcome[], fixHint: string): Promise<ScoreOutcome[]> {
     const settled: ScoreOutcome[] = [];
-    for (const indices of slices(outcomes.length, this.#samplesPerCall)) {
+    for (const indices of this.#groups) {
       const first = indices.map((b) => at(outcomes, b));
       const second = first.some(isAccident) ? await this.#score(indices) : first;
       for (const [i, outcome] of second.entries())
@@ -113,12 +121,9 @@ export class Scoring {
   }
 
   #byDraw(indices: readonly number[]): readonly number[][] {
-    const draws = new Map<number, number[]>();
-    for (const b of indices) {
-      const draw = Math.floor(b / this.#samplesPerCall);
-      draws.set(draw, [...(draws.get(draw) ?? []), b]);
-    }
-    return [...draws.values()];
+    const wanted = new Set(indices);
+    const groups = this.#groups.map((group) => group.filter((b) => wanted.has(b)));
+    return groups.filter(({ length }) => length > 0);
   }
 
   #options(sampled: readonly number[]): ScoreOptions {
@@ -128,18 +133,12 @@ export class Scoring {
   }
 }
 
-/** The numbers below `total`, in order, in lists of `size`; the last may be shorter. */
-function slices(total: number, size: number): readonly number[][] {
-  const starts = Array.from({ length: Math.ceil(total / size) }, (_, k) => k * size);
-  return starts.map((start) => Array.from({ length: Math.min(size, total - start) }, (_, i) => start + i));
-}
-
 function noOutcome(b: number): never {
   throw new RangeError(`no outcome for sample ${b}`);
 }
 
-function sampleName({ draw_S, row_S, samplesPerDraw }: Trajectories, b: number): string {
-  return nameOfSample(at(draw_S, b), at(row_S, b), b % samplesPerDraw);
+function sampleName({ draw_S, row_S, session_S }: Trajectories, b: number): string {
+  return nameOfSample(at(draw_S, b), at(row_S, b), at(session_S, b));
 }
 
 /** The name that `petrel samples` shows. */

@@ -12,7 +12,7 @@ import { readDecoderSpec, readValueSpec } from '../../../models/config.ts';
 import { encodeSafetensors } from '../../../models/safetensors.ts';
 import { createTrainer } from '../../../native/index.ts';
 import { checkpointSource } from '../../../workers/engine/checkpoint.ts';
-import { NativePolicy } from '../../../workers/engine/native-engines.ts';
+import { NativePolicy } from '../../../workers/engine/engines/native/policy.ts';
 import { completedRun } from '../completed-run.ts';
 import { example } from '../curves/settings.ts';
 import { common } from './batches.ts';

@@ -1,62 +1,49 @@
-/** The native engine behind the ports of core/ports/. Each call is done when its promise is returned. */
-import type { DecoderSpec } from '../../core/decoder-spec.ts';
-import { cacheBytes, modelMemory, pageBytes, pagesOfSequence } from '../../core/engine-memory.ts';
-import { InvalidInputError } from '../../core/errors.ts';
-import type { Engines, SamplerRoom } from '../../core/ports/engines.ts';
-import { outputsOfHead } from '../../core/ports/policy.ts';
+/** A model of the native engine. */
 import type {
   AdamW,
+  BlockHash,
   Call,
   EngineParameter,
   ForwardOptions,
   ForwardResult,
+  HeadKind,
   OutputGradients,
   OutputName,
   PackedBatch,
   PolicyEngine,
-  BlockHash,
   StatePart,
   StateSource,
   StepResult,
   WeightsFormat,
-} from '../../core/ports/policy.ts';
-import type { DecodedTokens, GenerateRequest, Sampler } from '../../core/ports/sampler.ts';
-import { paced } from './paced-sampler.ts';
-import { loadWeights } from '../../models/weights.ts';
-import { createGenerator, createTrainer } from '../../native/index.ts';
-import type { NativeGenerator, NativeTrainer } from '../../native/index.ts';
-
-export const nativeEngines: Engines = {
-  modelBytes: (spec, options) => Object.values(modelMemory(spec, options)).reduce((sum, bytes) => sum + bytes, 0),
-  cacheBytes: (spec, { compute }, room) => cacheBytes(spec, compute, room),
-  policy: async (spec, options) => new NativePolicy(createTrainer(spec, options)),
-  sampler: async (policy, room, bytes) => paced(new NativeSampler(generatorOf(policy, room, bytes))),
-};
-
-function generatorOf(policy: PolicyEngine, room: SamplerRoom, bytes: number): NativeGenerator {
-  if (policy instanceof NativePolicy) {
-    const { spec, options } = policy.trainer;
-    const pages = Math.floor(
-      Math.min(bytes, cacheBytes(spec, options.compute, room)) / pageBytes(spec, options.compute),
-    );
-    return createGenerator(policy.trainer, { ...room, kvPages: Math.max(pages, pagesOfSequence(room)) });
-  }
-  throw new InvalidInputError('the native sampler reads the weights of a native model, got one of another engine');
-}
+} from '../../../../core/ports/policy.ts';
+import { outputsOfHead } from '../../../../core/ports/policy.ts';
+import { loadWeights } from '../../../../models/weights.ts';
+import type { NativeTrainer } from '../../../../native/index.ts';
 
 /** It lives in this process, so it never ends alone. */
-const never = new Promise<void>(() => {});
+export const never = new Promise<void>(() => {});
 
 export class NativePolicy implements PolicyEngine {
   readonly trainer: NativeTrainer;
   readonly exited = never;
+  readonly #closed: (policy: NativePolicy) => void;
 
-  constructor(trainer: NativeTrainer) {
+  /** `closed` is called when its memory is free again. */
+  constructor(trainer: NativeTrainer, closed: (policy: NativePolicy) => void = () => {}) {
     this.trainer = trainer;
+    this.#closed = closed;
   }
 
-  get spec(): DecoderSpec {
-    return this.trainer.spec;
+  get head(): HeadKind {
+    return this.trainer.spec.head.kind;
+  }
+
+  get vocab(): number {
+    return this.trainer.spec.vocab;
+  }
+
+  get maxPositions(): number {
+    return this.trainer.spec.maxPositions;
   }
 
   get parameters(): readonly EngineParameter[] {
@@ -68,7 +55,7 @@ export class NativePolicy implements PolicyEngine {
   }
 
   get outputs(): readonly OutputName[] {
-    return outputsOfHead[this.trainer.spec.head.kind];
+    return outputsOfHead[this.head];
   }
 
   get steps(): number {
@@ -134,35 +121,6 @@ export class NativePolicy implements PolicyEngine {
 
   async close(): Promise<void> {
     this.trainer.close();
-  }
-}
-
-class NativeSampler implements Sampler {
-  readonly randomness = 'counter';
-  readonly exited = never;
-  readonly #generator: NativeGenerator;
-
-  constructor(generator: NativeGenerator) {
-    this.#generator = generator;
-  }
-
-  async submit(request: GenerateRequest): Promise<void> {
-    this.#generator.submit(request);
-  }
-
-  async step(): Promise<DecodedTokens> {
-    return this.#generator.step();
-  }
-
-  async abort(key: number): Promise<void> {
-    this.#generator.abort(key);
-  }
-
-  async reset(): Promise<void> {
-    this.#generator.reset();
-  }
-
-  async close(): Promise<void> {
-    this.#generator.close();
+    this.#closed(this);
   }
 }

@@ -3,24 +3,21 @@
  * given to the others (tests/spot).
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import type { Sampler } from '../../core/ports/sampler.ts';
+import type { Stepped } from '../stepped-streams.ts';
 
 /** Environment variable: tokens per second of every sampler. */
 export const paceVariable = 'PETREL_PACE';
 
 /** The sampler itself where no speed is set. Throws RangeError for a speed that is no number above 0. */
-export function paced(sampler: Sampler, speed = process.env[paceVariable]): Sampler {
+export function paced(sampler: Stepped, speed = process.env[paceVariable]): Stepped {
   if (speed === undefined) return sampler;
   const perSecond = Number(speed);
   if (!(perSecond > 0)) throw new RangeError(`${paceVariable}: expected tokens per second, got ${speed}`);
   let freeAt = performance.now();
   return {
-    randomness: sampler.randomness,
-    exited: sampler.exited,
     submit: (request) => sampler.submit(request),
     abort: (key) => sampler.abort(key),
     reset: () => sampler.reset(),
-    close: () => sampler.close(),
     async step() {
       const decoded = await sampler.step();
       freeAt = Math.max(freeAt, performance.now()) + (1_000 * decoded.keys.length) / perSecond;

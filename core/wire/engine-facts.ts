@@ -1,0 +1,25 @@
+/**
+ * What an engine says of itself. It is part of a worker's presence, so that every process can answer whether the engine
+ * serves a run without loading it.
+ */
+import { z } from 'zod';
+import { engineProof } from './engine-proof.ts';
+
+const compute = z.enum(['fp32', 'bf16']);
+
+export const engineFacts = z.object({
+  /** Name of the engine in a recipe: `trainer.engine`. */
+  name: z.string().regex(/^[a-z][a-z0-9]*$/, 'expected the name of an engine, such as native'),
+  /** What it computes on: an instruction set, or a model of GPU. */
+  device: z.string(),
+  /** Names its build or its versions; information for users. */
+  build: z.string(),
+  computes: z.array(compute),
+  /** What `compute_dtype: auto` becomes, in runs whose bits repeat and in others. */
+  auto: z.object({ deterministic: compute, otherwise: compute }),
+  /** Numeric profile of runs whose bits repeat, by compute type. Absent: this engine does not repeat its bits in it. */
+  deterministic: z.object({ fp32: z.string().optional(), bf16: z.string().optional() }),
+  /** What it proved about its bits when it was loaded; absent: nothing is known. */
+  proofs: z.array(engineProof).optional(),
+});
+export type EngineFacts = z.infer<typeof engineFacts>;

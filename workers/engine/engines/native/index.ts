@@ -1,0 +1,69 @@
+/**
+ * The native engine behind the ports of core/ports/: it computes in this process, and each call is done when its promise
+ * is returned.
+ */
+import type { DecoderSpec } from '../../../../core/decoder-spec.ts';
+import { cacheBytes, modelMemory, pageBytes, pagesOfSequence } from '../../../../core/engine-memory.ts';
+import { InvalidInputError } from '../../../../core/errors.ts';
+import type { Engines, ModelRef, PolicyOptions } from '../../../../core/ports/engines.ts';
+import type { HeadKind } from '../../../../core/ports/policy.ts';
+import type { SamplerRoom } from '../../../../core/ports/sampler.ts';
+import { readDecoderSpec, readScoreSpec, readValueSpec } from '../../../../models/config.ts';
+import { readConfigJson } from '../../../../models/weights.ts';
+import {
+  arithmeticOf,
+  createGenerator,
+  createTrainer,
+  engineInfo,
+  nativeFacts,
+  nativeName,
+} from '../../../../native/index.ts';
+import type { NativeGenerator } from '../../../../native/index.ts';
+import type { MemoryPlan } from './memory-plan.ts';
+import { NativePolicy } from './policy.ts';
+import { NativeSampler, OwningNativeSampler } from './sampler.ts';
+import type { MakeGenerator } from './sampler.ts';
+
+const readSpec: Readonly<Record<HeadKind, (config: unknown) => DecoderSpec>> = {
+  tokens: readDecoderSpec,
+  scores: readScoreSpec,
+  values: readValueSpec,
+};
+
+/** `memory`: of all models of this process, whatever runs them. */
+export function nativeEngines(memory: MemoryPlan): Engines {
+  const open = async (model: ModelRef, options: PolicyOptions): Promise<NativePolicy> => {
+    const spec = readSpec[model.head](await readConfigJson(model.folder));
+    const bytes = Object.values(modelMemory(spec, options)).reduce((sum, part) => sum + part, 0);
+    return memory.open(
+      bytes,
+      async () => new NativePolicy(createTrainer(spec, options), (policy) => memory.release(policy)),
+    );
+  };
+  const generatorOf: MakeGenerator = (policy, room) => {
+    const { spec, options } = policy.trainer;
+    return generatorWith(policy, room, memory.cacheOf(policy, cacheBytes(spec, options.compute, room)));
+  };
+  return {
+    name: nativeName,
+    facts: nativeFacts,
+    arithmetic: (profile) => arithmeticOf(profile, engineInfo()),
+    open,
+    sampler: async (model, options) =>
+      new OwningNativeSampler(await open(model, { ...options, trainable: false }), generatorOf),
+    async samplerOf(policy) {
+      if (policy instanceof NativePolicy) return new NativeSampler(policy, generatorOf);
+      throw new InvalidInputError('the native sampler reads the weights of a native model, got one of another engine');
+    },
+  };
+}
+
+/** Its keys and values take at most so many bytes, or one sequence. Default: as many as they can use. */
+export const generatorWith = (
+  { trainer }: NativePolicy,
+  room: SamplerRoom,
+  bytes = cacheBytes(trainer.spec, trainer.options.compute, room),
+): NativeGenerator => {
+  const pages = Math.floor(bytes / pageBytes(trainer.spec, trainer.options.compute));
+  return createGenerator(trainer, { ...room, kvPages: Math.max(pages, pagesOfSequence(room)) });
+};
