@@ -4,12 +4,11 @@
  */
 import type { ByteSink } from '../core/byte-sink.ts';
 import { TerminalError } from '../core/errors.ts';
-import { stateParts } from '../core/ports/policy.ts';
 import type { StatePart, StatePiece } from '../core/ports/policy.ts';
 import { keys } from '../core/records/keys.ts';
 import type { CheckpointManifest, ComponentCheckpoint, ShardInfo } from '../core/records/schema.ts';
 import { dtypeBytes, readSafetensorsStream, safetensorsPieces } from './safetensors.ts';
-import { f32 } from './trajectories.ts';
+import type { MemoryTensor } from './safetensors.ts';
 
 /**
  * Size of a shard: small enough to hash and write while training runs, large enough for a fast disk; a multiple of the
@@ -29,12 +28,12 @@ export interface EncodedShard {
  * that no two checkpoints share a shard and one can be removed at any time.
  */
 export function encodeShard(
-  part: StatePart,
+  part: string,
   start: number,
-  values: Float32Array,
+  values: Float32Array | Uint16Array,
   origin: Readonly<Record<string, string>>,
 ): EncodedShard {
-  const pieces = safetensorsPieces({ [part]: f32(values) }, origin);
+  const pieces = safetensorsPieces({ [part]: tensorOf(values) }, origin);
   return {
     pieces,
     bytes: pieces.reduce((sum, piece) => sum + piece.byteLength, 0),
@@ -42,20 +41,29 @@ export function encodeShard(
   };
 }
 
+const tensorOf = (data: Float32Array | Uint16Array): MemoryTensor =>
+  data instanceof Float32Array
+    ? { dtype: 'F32', data, shape: [data.length] }
+    : { dtype: 'BF16', data, shape: [data.length] };
+
 /**
- * Streams the pieces of one shard to the sinks that `sinkOf` returns. Throws TerminalError `DamagedShard` when its
+ * Streams the pieces of one shard to the sinks that `sinkOf` returns. `parts`: those of the state. Throws TerminalError `DamagedShard` when its
  * content does not match the manifest; the pieces received until then must not be used.
  */
 export function readShard(
   shard: ShardInfo,
+  parts: readonly Pick<StatePart, 'name' | 'dtype'>[],
   file: AsyncIterable<Uint8Array>,
   sinkOf: (piece: StatePiece) => ByteSink,
 ): Promise<void> {
   return readShardTensors(shard, file, ({ name, start, end }) => {
-    const part = stateParts.find((one) => one === name);
-    return part && { dtype: 'F32', sink: () => sinkOf({ part, start, end }) };
+    const part = parts.find((one) => one.name === name);
+    return part && { dtype: part.dtype, sink: () => sinkOf({ part: name, start, end }) };
   });
 }
+
+/** The parts of fp32 weights that are published alone. */
+export const weightsAlone = [{ name: 'weights', dtype: 'F32' }] as const;
 
 /**
  * The same with any tensors: `expected` says which type one has, and which sink; undefined: it does not belong here.
@@ -86,7 +94,7 @@ function damagedShard({ blob }: ShardInfo, why: string): TerminalError {
   return new TerminalError('DamagedShard', `${blob}: ${why}`, { where: blob });
 }
 
-/** Elements of each flat part. */
+/** Elements of all parameters. */
 export function checkpointElements({ parameters }: Pick<ComponentCheckpoint, 'parameters'>): number {
   return parameters.reduce((sum, { shape }) => sum + shape.reduce((size, length) => size * length, 1), 0);
 }

@@ -195,7 +195,8 @@ function joinedTokenColumns(parts: readonly Trajectories[]): Record<string, Toke
       );
       const isInteger = data instanceof Int32Array;
       const values = parts.flatMap(({ tokenColumns, responseTokens_T }) => [
-        ...(tokenColumns[name]?.data ?? new Array<number>(width * responseTokens_T.length).fill(isInteger ? -1 : Number.NaN)),
+        ...(tokenColumns[name]?.data ??
+          new Array<number>(width * responseTokens_T.length).fill(isInteger ? -1 : Number.NaN)),
       ]);
       return [name, { data: isInteger ? Int32Array.from(values) : Float32Array.from(values), width }];
     }),
@@ -257,7 +258,10 @@ export function decodeTokenColumns(file: DecodedSafetensors, where: string): Rec
     found.map(([name, { dtype, data, shape }]) => {
       const [, width = 0] = shape;
       if (shape.length !== 2 || width < 1 || (dtype !== 'I32' && dtype !== 'F32'))
-        throw misshapen(where, `tensor ${name}: expected I32 or F32 of two dimensions, found ${dtype} of ${shape.length}`);
+        throw misshapen(
+          where,
+          `tensor ${name}: expected I32 or F32 of two dimensions, found ${dtype} of ${shape.length}`,
+        );
       return [name.slice(tokenColumnPrefix.length), { data, width }];
     }),
   );

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { blockHashes, stateParts } from '../core/ports/policy.ts';
+import { blockHashes } from '../core/ports/policy.ts';
+import { stateParts } from '../core/records/state-parts.ts';
 import { blockHasher } from '../infra/store/block-hasher.ts';
 import { digestBytes, digestsBySoftware } from './block-digests.ts';
 import { decoder, trainerOf } from './testing/decoders.ts';

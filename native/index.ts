@@ -13,4 +13,4 @@ export {
 export { nativeFacts, nativeName } from './facts.ts';
 export { engineProofs } from './proof/index.ts';
 export { engineTicks } from './ticks.ts';
-export { createTrainer, NativeTrainer } from './trainer.ts';
+export { createTrainer, NativeTrainer, type NativeStatePart } from './trainer.ts';

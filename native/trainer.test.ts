@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { stateParts } from '../core/ports/policy.ts';
+import { stateParts } from '../core/records/state-parts.ts';
 
 import { batchOf, decoder, trainerOf } from './testing/decoders.ts';
 

@@ -11,18 +11,19 @@ import type {
   OutputArrays,
   OutputName,
   PackedBatch,
-  StatePart,
   StepResult,
   WeightsFormat,
 } from '../core/ports/policy.ts';
 import { outputsOfHead } from '../core/ports/policy.ts';
 import { publishedBytes } from '../core/records/publications.ts';
+import type { stateParts } from '../core/records/state-parts.ts';
 import { native, rememberHandle, type NativeHandle } from './binding.ts';
 import { digestBytes, digestsBySoftware } from './block-digests.ts';
 import { check, checkBatch, checkForward, checkOptions, checkSpec } from './validate.ts';
 
 /** A flat part of a model's memory: its state, or the gradients. */
-export type TrainerPart = StatePart | 'grads';
+export type TrainerPart = NativeStatePart | 'grads';
+export type NativeStatePart = (typeof stateParts)[number];
 
 /** Blocks hashed between two calls of `onProgress`. */
 const blocksAtOnce = 32;
@@ -189,7 +190,7 @@ export class NativeTrainer {
    * Digests [blocks][32] of each block of the weights or of a moment, on several threads; SHA-256 only where the
    * processor has instructions for it. `blockBytes` is a multiple of 4. `onProgress` is called after every few blocks.
    */
-  blockDigests(part: StatePart, blockBytes: number, hash: BlockHash, onProgress?: () => void): Uint8Array {
+  blockDigests(part: NativeStatePart, blockBytes: number, hash: BlockHash, onProgress?: () => void): Uint8Array {
     const values = blockBytes / Float32Array.BYTES_PER_ELEMENT;
     const digests = new Uint8Array(Math.ceil(this.elements / values) * digestBytes);
     for (let block = 0; block * digestBytes < digests.length; block += blocksAtOnce) {

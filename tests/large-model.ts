@@ -15,7 +15,7 @@ import type { PolicyEngine, StateSource } from '../core/ports/policy.ts';
 import { streamBlob } from '../infra/store/blobs.ts';
 import { openFolderStore } from '../infra/store/folder.ts';
 import type { Store } from '../core/ports/store.ts';
-import { readShard } from '../models/checkpoint.ts';
+import { readShard, weightsAlone } from '../models/checkpoint.ts';
 import { machineBytes } from '../infra/machine-memory.ts';
 import { engineInfo } from '../native/index.ts';
 import { savePart } from '../workers/engine/checkpoint.ts';
@@ -89,7 +89,7 @@ function published(store: Store, shards: readonly ShardInfo[]): StateSource {
     type: 'pieces',
     steps: 0,
     read: async (sinkOf) => {
-      for (const shard of shards) await readShard(shard, streamBlob(store, runId, shard.blob), sinkOf);
+      for (const shard of shards) await readShard(shard, weightsAlone, streamBlob(store, runId, shard.blob), sinkOf);
     },
   };
 }

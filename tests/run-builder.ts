@@ -30,7 +30,7 @@ import { putBlob, putJsonBlob } from '../infra/store/blobs.ts';
 import { storeDataset } from '../infra/store/datasets.ts';
 import { WaitingBlocks } from '../infra/store/waiting-blocks.ts';
 import { digestOf } from '../infra/store/digest.ts';
-import { stateDigests } from './state-digests.ts';
+import { snapshotOf, stateDigests } from './state-digests.ts';
 import { storeModelFolder } from '../infra/store/model-facts.ts';
 import { decide } from '../infra/store/records.ts';
 import { RunLog } from '../infra/store/run-log.ts';
@@ -123,7 +123,7 @@ export async function saveBuilt(
 ): Promise<void> {
   const digests = stateDigests(builtState(state));
   await saveCheckpoint({ store, runId, term, iteration: k }, digests.stateDigest, {
-    actor: { ...builtState(state), parameters, digests, blockHash: 'sha256' },
+    actor: snapshotOf(builtState(state), parameters),
   });
 }
 

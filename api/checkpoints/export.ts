@@ -103,7 +103,7 @@ async function weightsOf(manifest: CheckpointManifest, { store, runId }: RunLog)
   const flat = new Float32Array(checkpointElements(actor));
   for (const shard of actor.shards) {
     if (!shard.tensors.some(({ name }) => name === 'weights')) continue;
-    await readShard(shard, streamBlob(store, runId, shard.blob), ({ part, start, end }) =>
+    await readShard(shard, actor.parts, streamBlob(store, runId, shard.blob), ({ part, start, end }) =>
       part === 'weights' ? filling(flat.subarray(start, end)) : () => {},
     );
   }

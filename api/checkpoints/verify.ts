@@ -5,8 +5,8 @@
 import type { PetrelError } from '../../core/errors.ts';
 import { findHole } from '../../infra/store/log-holes.ts';
 import { errorToJson } from '../../core/errors.ts';
-import { stateParts } from '../../core/ports/policy.ts';
 import type { StatePart } from '../../core/ports/policy.ts';
+import { bytesOfDtype } from '../../core/records/publications.ts';
 import { blockHashOf } from '../../core/records/block-hash.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
 import type { CheckpointManifest, ComponentCheckpoint, ShardInfo } from '../../core/records/schema.ts';
@@ -16,7 +16,7 @@ import { runStateOf, stateDigestsOf, TreeDigest } from '../../infra/store/digest
 import { needRecord } from '../../infra/store/records.ts';
 import type { RunLog } from '../../infra/store/run-log.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
-import { checkpointElements, damagedCheckpoint, readShard } from '../../models/checkpoint.ts';
+import { damagedCheckpoint, readShard } from '../../models/checkpoint.ts';
 import { noSuchIteration } from '../runs/samples.ts';
 
 export interface Verdict {
@@ -80,10 +80,18 @@ async function judge(iteration: number, check: (read: Read) => Promise<void>): P
 
 /** Digests of the parts, piece by piece, against the manifest. */
 async function checkState(manifest: CheckpointManifest, log: RunLog, read: Read): Promise<void> {
+  const isLineage = (await log.head())?.profile.naming === 'lineage';
   for (const [name, component] of Object.entries(manifest.components)) {
-    const elements = checkpointElements(component);
-    const roots = { weights: '', m: '', v: '' };
-    for (const part of stateParts) roots[part] = await rootOf(manifest, component, part, elements, log, read);
+    const roots: Record<string, string> = {};
+    for (const part of component.parts) {
+      const root = await rootOf(manifest, component, part, log, read);
+      if (part.digest !== undefined && root !== part.digest)
+        throw damagedCheckpoint(manifest, `${part.name} of ${name} hashes to ${root}`);
+      roots[part.name] = root;
+    }
+    // A state that is named by its lineage has a digest of each part instead.
+    if (isLineage && component.naming === 'lineage' && component.parts.every(({ digest }) => digest !== undefined))
+      continue;
     const digests = stateDigestsOf(roots, component.steps);
     if (digests.weightsDigest !== component.weightsDigest)
       throw damagedCheckpoint(manifest, `the weights of ${name} hash to ${digests.weightsDigest}`);
@@ -97,8 +105,7 @@ async function checkState(manifest: CheckpointManifest, log: RunLog, read: Read)
 async function rootOf(
   manifest: CheckpointManifest,
   component: ComponentCheckpoint,
-  part: StatePart,
-  elements: number,
+  { name: part, dtype, elements }: StatePart,
   log: RunLog,
   read: Read,
 ): Promise<string> {
@@ -106,10 +113,10 @@ async function rootOf(
   const shards = component.shards
     .filter((shard) => startOf(shard) !== undefined)
     .sort((a, b) => (startOf(a) ?? 0) - (startOf(b) ?? 0));
-  const tree = new TreeDigest(elements * 4, await blockHasher(blockHashOf(component)));
+  const tree = new TreeDigest(elements * bytesOfDtype[dtype], await blockHasher(blockHashOf(component)));
   let next = 0;
   for (const shard of shards) {
-    await readShard(shard, streamBlob(log.store, log.runId, shard.blob), (piece) => {
+    await readShard(shard, component.parts, streamBlob(log.store, log.runId, shard.blob), (piece) => {
       if (piece.part !== part) return (bytes) => read(bytes.byteLength);
       if (piece.start !== next)
         throw damagedCheckpoint(manifest, `${part}: elements ${next} to ${piece.start} are in no shard`);

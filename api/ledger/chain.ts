@@ -4,6 +4,7 @@
 import type { Iteration } from './iterations.ts';
 import type { Found, Objects } from './objects.ts';
 import { canonicalText } from './canonical.ts';
+import { digestOfBytes } from './objects.ts';
 import { equalComponents, equalNames, runState } from './components.ts';
 import type { Components } from './components.ts';
 import type { Batch, LedgerCounters, Update } from './records.ts';
@@ -112,6 +113,7 @@ function checkUpdate(
   if (before.state !== undefined) faults.equal(key, 'parentState', before.state, update.parentState);
   checkOutcome({ faults }, before, update, key);
   checkPublications({ faults }, term, before, update, key);
+  checkLineage({ faults }, term, before, update, key);
   if (batch.type !== 'read') return;
   checkSteps({ faults }, batch.record, update, key);
   const { badSteps: _, ...planned } = batch.record.after;
@@ -151,6 +153,39 @@ function checkSteps({ faults }: Pick<Objects, 'faults'>, batch: Batch, update: U
     });
     if (publications['F32'] !== undefined)
       faults.equal(key, `the F32 publication of ${name}`, weightsDigest, publications['F32']);
+  }
+}
+
+/**
+ * A state of an engine that does not repeat its bits has a name that follows from the state before, the batch, and who
+ * applied it. Every other state is named by its content, which its checkpoints show.
+ */
+function checkLineage(
+  { faults }: Pick<Objects, 'faults'>,
+  { components: inTerm }: Branch['term'],
+  before: Standing,
+  { batch, components }: Update,
+  key: string,
+): void {
+  for (const [name, { steps, stateDigest, incarnation }] of Object.entries(components)) {
+    const profile = inTerm[name]?.profile;
+    const parent = before.components?.[name]?.stateDigest;
+    if (profile?.naming !== 'lineage') {
+      if (incarnation !== undefined) faults.add(key, `the state of ${name} named by its content`, 'an incarnation');
+    } else if (parent !== undefined && steps.some(({ taken }) => taken)) {
+      const { id, engine } = profile;
+      const lineage = {
+        parent,
+        batch,
+        component: name,
+        profile: id,
+        engine: engine ?? '',
+        incarnation: incarnation ?? '',
+      };
+      const expected = digestOfBytes(canonicalText({ format: 3, lineage }));
+      faults.equal(key, `the state of ${name}, named by its lineage:`, expected, stateDigest);
+    } else if (parent !== undefined)
+      faults.equal(key, `the state of ${name}, which took no step:`, parent, stateDigest);
   }
 }
 

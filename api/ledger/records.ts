@@ -21,8 +21,8 @@ import {
 } from './shape.ts';
 import type { Of } from './shape.ts';
 
-/** Records that are the same in both formats. */
-const format = either(exactly(1), exactly(2));
+/** Records that are the same in all formats. */
+const format = either(exactly(1), either(exactly(2), exactly(3)));
 
 const kind = oneOf('rl', 'sft', 'dpo', 'rm');
 
@@ -133,7 +133,13 @@ const termFields = {
   /** Half-open ranges. */
   skippedDraws: list(list(count)),
 };
-const profile = object({ id: text, compute: optional(oneOf('fp32', 'bf16')) });
+const profile = object({
+  id: text,
+  compute: optional(oneOf('fp32', 'bf16')),
+  /** Name of the engine; in records of format 2 its build. */
+  engine: optional(text),
+  naming: optional(oneOf('lineage')),
+});
 const term1 = object({
   ...termFields,
   base: optional(object({ position: count, counters: counters1 })),
@@ -228,7 +234,15 @@ const steps = list(object({ lr: number, gradNorm: anyNumber, taken: flag }));
 const update1 = object({ ...updateFields, weightsDigest: digest, steps, after: counters1 });
 const update2 = object({
   ...updateFields,
-  components: named(object({ stateDigest: digest, weightsDigest: digest, steps, publications: named(digest) })),
+  components: named(
+    object({
+      stateDigest: digest,
+      weightsDigest: digest,
+      steps,
+      publications: named(digest),
+      incarnation: optional(text),
+    }),
+  ),
   after: counters,
 });
 export type Update = Of<typeof update2>;
@@ -237,7 +251,10 @@ export const updateShape = inFormats(
   update1,
   ({ weightsDigest, steps: taken, after, ...update }): Update => {
     const { stateDigest } = update;
-    const actor = { stateDigest, weightsDigest, steps: taken, publications: { F32: weightsDigest } };
+    const actor = {
+      ...{ stateDigest, weightsDigest, steps: taken, incarnation: undefined },
+      publications: { F32: weightsDigest },
+    };
     return { ...update, components: { actor }, after: countersOf1(after) };
   },
   update2,
@@ -288,7 +305,18 @@ const parts = {
   shards: list(shard),
   parameters: list(object({ name: text, shape: list(count) })),
 };
-const component = object({ ...parts, blockHash, stateDigest: digest, steps: count });
+/** Absent before format 3: fp32 weights and the moments of AdamW. */
+const stateParts = optional(
+  list(object({ name: text, dtype: oneOf('F32', 'BF16'), elements: count, digest: optional(digest) })),
+);
+const component = object({
+  ...parts,
+  blockHash,
+  stateDigest: digest,
+  steps: count,
+  parts: stateParts,
+  naming: optional(oneOf('lineage')),
+});
 export type CheckpointComponent = Of<typeof component>;
 const checkpoint1 = object({ ...checkpointFields, ...parts, state: object({ steps: count }) });
 const checkpoint2 = object({ ...checkpointFields, components: named(component) });
@@ -298,7 +326,10 @@ export const checkpointShape = inFormats(
   checkpoint1,
   ({ weightsDigest, shards, parameters, state, ...checkpoint }): Checkpoint => {
     const { stateDigest } = checkpoint;
-    const actor = { stateDigest, weightsDigest, blockHash: undefined, shards, parameters, steps: state.steps };
+    const actor = {
+      ...{ stateDigest, weightsDigest, shards, parameters, steps: state.steps },
+      ...{ blockHash: undefined, parts: undefined, naming: undefined },
+    };
     return { ...checkpoint, components: { actor } };
   },
   checkpoint2,

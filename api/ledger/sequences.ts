@@ -34,9 +34,7 @@ export const sourceName = (draw: number, sample: number): string => `${draw} ${s
 export function sourcesOf(trajectories: Tensors, table: Scores): Map<string, Source> {
   const draws = integers(trajectories, 'draw');
   const rows = integers(trajectories, 'row');
-  const perDraw = Number(trajectories.metadata['samples_per_draw']);
-  if (!(Number.isSafeInteger(perDraw) && perDraw >= 1 && draws.length % perDraw === 0))
-    throw new DamagedTensors(`${draws.length} samples, ${perDraw} for each draw`);
+  const { groups, prompt } = groupsOf(trajectories, draws.length);
   const [promptTokens, responseTokens] = [
     integers(trajectories, 'prompt_tokens'),
     integers(trajectories, 'response_tokens'),
@@ -48,22 +46,27 @@ export function sourcesOf(trajectories: Tensors, table: Scores): Map<string, Sou
     rows.length,
     responses.length - 1,
     octets(trajectories, 'stop_reason').length,
-    (prompts.length - 1) * perDraw,
+    prompt.length,
     table.scores.length,
     table.reasons.length,
   ];
   if (sizes.some((size) => size !== draws.length) || logProbs.length !== responseTokens.length)
     throw new DamagedTensors(`its lengths disagree: ${[draws.length, ...sizes].join(', ')}`);
   const found = new Map<string, Source>();
+  let g = 0;
   draws.forEach((draw, b) => {
-    const d = Math.floor(b / perDraw);
-    const name = sourceName(draw, b % perDraw);
-    if (found.has(name) || draw !== draws[d * perDraw])
+    while (b >= at(groups, g + 1)) g++;
+    const first = at(groups, g);
+    const name = sourceName(draw, b - first);
+    if (found.has(name) || draw !== draws[first])
       throw new DamagedTensors(`sample ${b} is a second one of draw ${draw}`);
     const [start, end] = [responses[b], responses[b + 1]];
+    const p = at(prompt, b);
+    if (p < 0 || p + 1 >= prompts.length)
+      throw new DamagedTensors(`sample ${b} has prompt ${p} of ${prompts.length - 1}`);
     found.set(name, {
       row: at(rows, b),
-      prompt: promptTokens.subarray(prompts[d], prompts[d + 1]),
+      prompt: promptTokens.subarray(prompts[p], prompts[p + 1]),
       response: responseTokens.subarray(start, end),
       logProbs: logProbs.subarray(start, end),
       score: at(table.scores, b),
@@ -71,6 +74,22 @@ export function sourcesOf(trajectories: Tensors, table: Scores): Map<string, Sou
     });
   });
   return found;
+}
+
+/** Where the samples of each draw begin, and the prompt of each sample. Before format 3 each draw had as many. */
+function groupsOf(
+  trajectories: Tensors,
+  samples: number,
+): { readonly groups: Int32Array; readonly prompt: Int32Array } {
+  if (trajectories.metadata['format'] === '3')
+    return { groups: offsets(trajectories, 'draw_offsets', samples), prompt: integers(trajectories, 'prompt') };
+  const perDraw = Number(trajectories.metadata['samples_per_draw']);
+  if (!(Number.isSafeInteger(perDraw) && perDraw >= 1 && samples % perDraw === 0))
+    throw new DamagedTensors(`${samples} samples, ${perDraw} for each draw`);
+  return {
+    groups: Int32Array.from({ length: samples / perDraw + 1 }, (_, g) => g * perDraw),
+    prompt: Int32Array.from({ length: samples }, (_, b) => Math.floor(b / perDraw)),
+  };
 }
 
 /** How the batches of a run may differ from what was sampled. */

@@ -15,6 +15,13 @@ import { checkRounded, compareWithState, headerAt, isRounded } from './rounded-w
 import { blockHasher, Tree } from './tree.ts';
 import type { BlockHash } from './tree.ts';
 
+/** A named array of a state. */
+interface StatePart {
+  readonly name: string;
+  readonly dtype: 'F32' | 'BF16';
+  readonly elements: number;
+}
+
 /** What the log committed at each position. */
 export interface Committed {
   readonly state: string;
@@ -30,16 +37,21 @@ export interface StatesFound {
   readonly unnamed: number;
 }
 
-const parts = ['weights', 'm', 'v'] as const;
+/** The parts of every state before format 3. */
+const partNames = ['weights', 'm', 'v'];
+
+const bytesOf = { F32: 4, BF16: 2 } as const;
 
 const roundedAt = (there: Committed | undefined): string | undefined =>
   there?.components['actor']?.publications?.['BF16'];
 
+/** `isLineage`: a term of the run names its states by the updates that made them. */
 export async function checkStates(
   objects: Objects,
   runId: string,
   committed: ReadonlyMap<number, Committed>,
   deep: boolean,
+  isLineage: boolean,
 ): Promise<StatesFound> {
   const checkpoints: number[] = [];
   let unnamed = 0;
@@ -58,6 +70,7 @@ export async function checkStates(
       state,
       there?.state === state ? there.components : undefined,
       deep,
+      isLineage,
     );
     if (whole && there?.state === state) checkpoints.push(Number(k));
   }
@@ -115,6 +128,7 @@ async function checkCheckpoint(
   state: string,
   components: Components | undefined,
   deep: boolean,
+  isLineage: boolean,
 ): Promise<boolean> {
   const key = `${objects.keys.checkpoints}${k}-${state}.json`;
   const found = await objects.find(key, checkpointShape);
@@ -133,26 +147,40 @@ async function checkCheckpoint(
   if (components !== undefined) equalComponents(faults, key, `at position ${k}`, components, states);
   for (const [name, component] of Object.entries(manifest.components)) {
     const elements = component.parameters.reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
+    const parts = component.parts ?? partNames.map((one) => ({ name: one, dtype: 'F32' as const, elements }));
     const roots: Record<string, string | undefined> = {};
-    for (const part of parts) roots[part] = await checkPart(objects, key, part, component, elements, deep);
-    if (deep) checkRoots(objects, key, name, component, roots);
+    for (const part of parts) roots[part.name] = await checkPart(objects, key, part, component, deep);
+    if (deep) checkRoots(objects, key, name, component, roots, isLineage);
   }
   return faults.all.length === before;
 }
 
+/** A state that is named by its lineage has a digest of each part; every other one is the digest of all of them. */
 function checkRoots(
   { faults }: Objects,
   key: string,
   name: string,
   component: CheckpointComponent,
-  { weights, m, v }: Readonly<Record<string, string | undefined>>,
+  roots: Readonly<Record<string, string | undefined>>,
+  isLineage: boolean,
 ): void {
-  if (weights === undefined || m === undefined || v === undefined) return;
-  faults.equal(key, `weightsDigest of the shards of ${name}`, weights, component.weightsDigest);
+  if (Object.values(roots).some((root) => root === undefined)) return;
+  const { naming, parts = [], steps } = component;
+  for (const { name: part, digest } of parts)
+    if (digest !== undefined) faults.equal(key, `${part} of the shards of ${name}`, digest, roots[part]);
+  const names = Object.keys(roots);
+  if (isLineage && naming === 'lineage') {
+    for (const { name: part, digest } of parts)
+      if (digest === undefined)
+        faults.add(key, `a digest of ${part} of ${name}, which is named by its lineage`, 'none');
+    return;
+  }
+  const content = names.join() === partNames.join() ? { format: 1, ...roots } : { format: 3, parts: roots };
+  faults.equal(key, `weightsDigest of the shards of ${name}`, roots[names[0] ?? ''], component.weightsDigest);
   faults.equal(
     key,
     `stateDigest of the shards of ${name}`,
-    digestOfBytes(canonicalText({ format: 1, weights, m, v, steps: component.steps })),
+    digestOfBytes(canonicalText({ ...content, steps })),
     component.stateDigest,
   );
 }
@@ -171,7 +199,7 @@ async function checkWeights(
   if (isRounded(found.record))
     return (await checkRounded(objects, digest, key, found.record, deep)) ? found.record : undefined;
   const elements = Math.max(0, ...found.record.shards.flatMap(({ tensors }) => tensors.map(({ end }) => end)));
-  const root = await checkPart(objects, key, 'weights', found.record, elements, deep);
+  const root = await checkPart(objects, key, { name: 'weights', dtype: 'F32', elements }, found.record, deep);
   if (root !== undefined) faults.equal(key, 'digest of its shards', digest, root);
   return undefined;
 }
@@ -183,9 +211,8 @@ async function checkWeights(
 async function checkPart(
   objects: Objects,
   key: string,
-  part: string,
+  { name: part, dtype, elements }: StatePart,
   { shards, blockHash }: { readonly shards: readonly Shard[]; readonly blockHash?: BlockHash | undefined },
-  elements: number,
   deep: boolean,
 ): Promise<string | undefined> {
   const pieces = shards
@@ -193,14 +220,15 @@ async function checkPart(
       shard.tensors.filter(({ name }) => name === part).map(({ start, end }) => ({ shard, start, end })),
     )
     .sort((a, b) => a.start - b.start);
-  const tree = new Tree(elements * 4, await blockHasher(blockHash));
+  const tree = new Tree(elements * bytesOf[dtype], await blockHasher(blockHash));
   let next = 0;
   let whole = true;
   for (const { shard, start, end } of pieces) {
     if (start !== next || end < start)
       objects.faults.add(key, `${part} from element ${next} on`, `a shard of elements ${start} to ${end}`);
     next = end;
-    whole = (await checkShard(objects, key, part, shard, end - start, deep ? tree : undefined)) && whole;
+    const piece = { name: part, dtype, elements: end - start };
+    whole = (await checkShard(objects, key, piece, shard, deep ? tree : undefined)) && whole;
   }
   if (next !== elements) objects.faults.add(key, `${elements} elements of ${part}`, String(next));
   return deep && whole && tree.complete ? tree.root() : undefined;
@@ -210,9 +238,8 @@ async function checkPart(
 async function checkShard(
   objects: Objects,
   manifest: string,
-  part: string,
+  { name: part, dtype, elements }: StatePart,
   { blob, bytes }: Shard,
-  elements: number,
   tree: Tree | undefined,
 ): Promise<boolean> {
   const key = objects.keys.blob(blob);
@@ -226,13 +253,13 @@ async function checkShard(
   if (
     tensors === undefined ||
     place === undefined ||
-    place.dtype !== 'F32' ||
-    place.end - place.begin !== elements * 4
+    place.dtype !== dtype ||
+    place.end - place.begin !== elements * bytesOf[dtype]
   ) {
     objects.faults.add(
       key,
       `${elements} values of ${part}: ${manifest} names them`,
-      place === undefined ? 'none' : `${(place.end - place.begin) / 4}`,
+      place === undefined ? 'none' : `${(place.end - place.begin) / bytesOf[dtype]} of ${place.dtype}`,
     );
     return false;
   }

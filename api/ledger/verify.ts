@@ -86,7 +86,10 @@ class Verification {
     const terms = await readTerms(objects, this.#runId);
     const end = await this.#walk(terms, revisions);
     this.#say('reading checkpoints and weights');
-    const states = await checkStates(objects, this.#runId, this.#committed, this.#deep);
+    const isLineage = [...terms.all.values()].some(({ components }) =>
+      Object.values(components).some(({ profile }) => profile.naming === 'lineage'),
+    );
+    const states = await checkStates(objects, this.#runId, this.#committed, this.#deep, isLineage);
     const evaluations = await checkEvaluations(this.#ports(), terms.path, this.#committed);
     const abandoned = await this.#abandoned(terms);
     const revision = revisions.inForce(terms.path.at(-1));

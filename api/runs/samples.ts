@@ -192,8 +192,7 @@ async function partSamples(
       draw,
       row,
       sample: at(t.session_S, b),
-      prompt:
-        rows.get(row)?.prompt ?? tokenizer.decode(promptOf(t, b)),
+      prompt: rows.get(row)?.prompt ?? tokenizer.decode(promptOf(t, b)),
       response: tokenizer.decode(response, { skipSpecial: true }),
       responseTokens: response.length,
       reward: at(table.scores, b),

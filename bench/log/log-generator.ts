@@ -234,7 +234,7 @@ class LogWriter {
       term: this.#term,
       iteration: this.position,
       stateDigest,
-      components: { actor: { ...stateOf(stateDigest), steps: this.position, shards: [], parameters: [] } },
+      components: { actor: { ...stateOf(stateDigest), steps: this.position, parts: [], shards: [], parameters: [] } },
     };
     this.#write(keys.checkpoint(this.runId, this.position, stateDigest), manifest);
   }

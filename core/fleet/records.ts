@@ -7,7 +7,8 @@ import { recordFormat } from '../records/schema.ts';
 import { poolName } from '../wire/join.ts';
 import { fleetSpec } from './spec.ts';
 
-const format = z.literal(recordFormat);
+/** The records of a fleet are the same in both formats. */
+const format = z.union([z.literal(2), z.literal(recordFormat)]);
 const count = z.int().nonnegative();
 export const place = z.object({
   zone: z.string(),

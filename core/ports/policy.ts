@@ -136,13 +136,17 @@ export interface StepResult {
   readonly taken: boolean;
 }
 
-/** Named arrays of a state, each as long as all parameters together. A frozen model has only weights. */
-export const stateParts = ['weights', 'm', 'v'] as const;
-export type StatePart = (typeof stateParts)[number];
+/** A named array of a state. Its engine says which there are: weights, moments, an adapter. */
+export interface StatePart {
+  /** A word: the name of its tensor in the shards of a checkpoint. */
+  readonly name: string;
+  readonly dtype: 'F32' | 'BF16';
+  readonly elements: number;
+}
 
 /** Elements [start, end) of a part. */
 export interface StatePiece {
-  readonly part: StatePart;
+  readonly part: string;
   readonly start: number;
   readonly end: number;
 }
@@ -155,8 +159,8 @@ export type StateSource =
    */
   | { readonly type: 'folder'; readonly folder: string; readonly newHead?: boolean }
   /**
-   * Pieces of a stored state: `read` asks for the sink of each piece and gives it the piece's fp32 values,
-   * little-endian. What it leaves out stays as it is. `steps`: optimiser steps taken so far.
+   * Pieces of a stored state: `read` asks for the sink of each piece and gives it the piece's values, little-endian, in
+   * the type of its part. What it leaves out stays as it is. `steps`: optimiser steps taken so far.
    */
   | {
       readonly type: 'pieces';
@@ -186,8 +190,10 @@ export interface PolicyEngine {
   /** Longest context that the model declares. */
   readonly maxPositions: number;
   readonly parameters: readonly EngineParameter[];
-  /** Number of elements of each part of the state. */
+  /** Number of elements of all parameters. */
   readonly elements: number;
+  /** The named arrays of its state, in the order in which they are saved; the first is what samplers load. */
+  readonly parts: readonly StatePart[];
   /** The outputs that its forward pass can give. */
   readonly outputs: readonly OutputName[];
   /** Optimiser steps taken so far (AdamW's t). */
@@ -209,9 +215,9 @@ export interface PolicyEngine {
   step(adamw: AdamW): Promise<StepResult>;
   zeroGrads(): Promise<void>;
   /** Digests [blocks][32] of each block of a part, by the engine's own threads. The last block may be shorter. */
-  blockDigests(part: StatePart, blockBytes: number, hash: BlockHash, call?: Call): Promise<Uint8Array>;
-  /** Copies a part's elements from `start` on into `into`. */
-  read(part: StatePart, start: number, into: Float32Array): Promise<void>;
+  blockDigests(part: string, blockBytes: number, hash: BlockHash, call?: Call): Promise<Uint8Array>;
+  /** Copies a part's elements from `start` on into `into`, which has the part's type. */
+  read(part: string, start: number, into: Float32Array | Uint16Array): Promise<void>;
   /**
    * Digests [blocks][32], BLAKE3, of the weights as they are published in BF16. Only of an engine that computes in
    * bf16.

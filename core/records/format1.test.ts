@@ -3,6 +3,7 @@
  * it.
  */
 import { describe, expect, it } from 'vitest';
+import { partsOf } from './state-parts.ts';
 import {
   batchDecision,
   checkpointManifest,
@@ -50,7 +51,7 @@ describe('a record of format 1', () => {
   it('of a run that is a fork has its counters by component', () => {
     const origin = { runId: 'base', position: 2, stateDigest: a, skippedDraws: [] };
     const run = { format: 1, runId: 'toy', name: 'toy', kind: 'rl', createdAt: 't', origin: { ...origin, counters } };
-    expect(runRecord.parse(run)).toMatchObject({ format: 2, origin: { ...origin, counters: countersNow } });
+    expect(runRecord.parse(run)).toMatchObject({ format: 3, origin: { ...origin, counters: countersNow } });
   });
 
   it('of a term names the state and the profile of the actor', () => {
@@ -59,7 +60,7 @@ describe('a record of format 1', () => {
     expect(termRecord.parse(term)).toEqual({
       ...place,
       ...own,
-      format: 2,
+      format: 3,
       base: { position: 2, counters: countersNow },
       components: { actor: { stateDigest: a, weightsDigest: b, profile: profileNow } },
     });
@@ -84,12 +85,12 @@ describe('a record of format 1', () => {
     expect(batchDecision.parse({ ...place, ...own, ...trained, before: counters, after: counters })).toEqual({
       ...place,
       ...own,
-      format: 2,
+      format: 3,
       before: countersNow,
       after: countersNow,
       components: { actor: trained },
     });
-    expect(batchDecision.parse({ ...seal, decision: 'seal' })).toEqual({ ...seal, format: 2, decision: 'seal' });
+    expect(batchDecision.parse({ ...seal, decision: 'seal' })).toEqual({ ...seal, format: 3, decision: 'seal' });
   });
 
   it('of an update has the actor’s new state, steps and publication; a seal in its place stays one', () => {
@@ -98,12 +99,12 @@ describe('a record of format 1', () => {
     expect(updateDecision.parse(update)).toEqual({
       ...place,
       ...own,
-      format: 2,
+      format: 3,
       stateDigest: a,
       after: countersNow,
       components: { actor: { stateDigest: a, weightsDigest: b, steps, publications: { F32: b } } },
     });
-    expect(updateDecision.parse({ ...seal, outcome: 'seal' })).toEqual({ ...seal, format: 2, outcome: 'seal' });
+    expect(updateDecision.parse({ ...seal, outcome: 'seal' })).toEqual({ ...seal, format: 3, outcome: 'seal' });
   });
 
   it('of a checkpoint and of published weights has the actor’s shards', () => {
@@ -115,11 +116,11 @@ describe('a record of format 1', () => {
     ).toEqual({
       ...place,
       ...state,
-      format: 2,
-      components: { actor: { stateDigest: a, weightsDigest: b, steps: 2, shards, parameters } },
+      format: 3,
+      components: { actor: { stateDigest: a, weightsDigest: b, steps: 2, parts: partsOf(2), shards, parameters } },
     });
     expect(weightsManifest.parse({ format: 1, weightsDigest: b, dtype: 'F32', shards })).toEqual({
-      format: 2,
+      format: 3,
       component: 'actor',
       weightsDigest: b,
       dtypes: { weights: 'F32' },

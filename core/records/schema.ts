@@ -1,19 +1,28 @@
 /**
  * The records of a run, as zod schemas and types. FORMAT.md in this folder describes them. They are written in `format:
- * 2`; those of format 1 are read as format 2 (format1.ts), and readers refuse newer formats. Unknown fields are dropped
- * by `strip`.
+ * 3`; those of formats 1 and 2 are read as format 3 (format1.ts, format2.ts), and readers refuse newer formats. Unknown
+ * fields are dropped by `strip`.
  */
 import { RUN_KINDS } from '../run-kinds.ts';
 import { desiredStates, runStates } from '../run-states.ts';
 import { weightsFormats } from '../ports/policy.ts';
 import { BYPASS_LOSS_TYPES } from '../rl/rollout-correction/options.ts';
 import { z } from 'zod';
-import { profileOf2 } from './format2.ts';
-import { batchOf1, checkpointOf1, originOf1, publicationOf1, resultOf1, termOf1, updateOf1 } from './format1.ts';
+import {
+  batchOf2,
+  checkpointOf2,
+  componentOf2,
+  originOf2,
+  profileOf2,
+  publicationOf2,
+  resultOf2,
+  termOf2,
+  updateOf2,
+} from './format2.ts';
 import { isInputFolder, retainedKeys } from './own-keys.ts';
 import { overlapPolicies } from '../schedules/policies.ts';
 
-export const recordFormat = 2;
+export const recordFormat = 3;
 
 export const digest = z.string().regex(/^[0-9a-f]{64}$/, 'expected a SHA-256 in lower-case hex');
 /** A file is created with this name, so it must not lead out of its folder. */
@@ -23,8 +32,8 @@ const plainFileName = z
   .regex(/^(?!\.{1,2}$)[^/\\\0]+$/, 'expected the name of a file, without folders');
 /** One part of a key: run ids are used in keys. */
 const keyName = z.string().regex(/^[\w-]+$/);
-/** Records that are the same in both formats keep the number that they were written with. */
-const format = z.union([z.literal(1), z.literal(recordFormat)]);
+/** Records that are the same in all formats keep the number that they were written with. */
+const format = z.union([z.literal(1), z.literal(2), z.literal(recordFormat)]);
 /** Numbers by metric name. Not-a-number and infinities are strings in JSON. */
 export const metricValues = z.record(z.string(), z.union([z.number(), z.enum(['NaN', 'Infinity', '-Infinity'])]));
 const count = z.int().nonnegative();
@@ -68,7 +77,7 @@ const storedRun = z.object({
     .object({ runId: keyName, position: count, stateDigest: digest, counters, skippedDraws: z.array(drawRange) })
     .optional(),
 });
-export const runRecord = z.preprocess(originOf1, storedRun);
+export const runRecord = z.preprocess(originOf2, storedRun);
 export type RunRecord = z.infer<typeof runRecord>;
 
 /** A loss or an estimator of the user's own: a blob with its JavaScript, and what it says of itself. */
@@ -171,6 +180,8 @@ export const numericProfile = z.preprocess(
     deterministic: z.boolean(),
     /** Tokens of the largest micro-batch, on which the order of sums over tokens depends. */
     maxTokensPerMicroBatch: z.int().positive(),
+    /** How its states are named: by the updates that made them. Absent: by their content. */
+    naming: z.literal('lineage').optional(),
     blockHash,
   }),
 );
@@ -181,7 +192,7 @@ const componentState = z.object({ stateDigest: digest, weightsDigest: digest });
 export type ComponentState = z.infer<typeof componentState>;
 
 export const termRecord = z.preprocess(
-  termOf1,
+  termOf2,
   z.object({
     format: z.literal(recordFormat),
     runId: z.string(),
@@ -374,7 +385,7 @@ const storedBatch = z.object({
   adopted: z.object({ term: z.int().positive(), record: digest }).optional(),
   writer,
 });
-export const batchRecord = z.preprocess(batchOf1, storedBatch);
+export const batchRecord = z.preprocess(batchOf2, storedBatch);
 export type BatchRecord = z.infer<typeof batchRecord>;
 
 /** Takes the place of the next record, so that a late writer cannot create that record. */
@@ -393,7 +404,7 @@ const seal = {
 export const batchSeal = z.object({ ...seal, decision: z.literal('seal') });
 export type BatchSeal = z.infer<typeof batchSeal>;
 /** The possible records at a batch key. */
-export const batchDecision = z.preprocess(batchOf1, z.discriminatedUnion('decision', [storedBatch, batchSeal]));
+export const batchDecision = z.preprocess(batchOf2, z.discriminatedUnion('decision', [storedBatch, batchSeal]));
 
 export const optimizerStep = z.object({
   lr: z.number(),
@@ -417,6 +428,8 @@ const storedUpdate = z.object({
   components: perComponent(
     componentState.extend({
       steps: z.array(optimizerStep),
+      /** The process that made it, where its name follows from that: numericProfile.naming. */
+      incarnation: z.string().optional(),
       /** What samplers can load, by the type of its values: digests of weights manifests. */
       publications: z.partialRecord(z.enum(weightsFormats), digest),
     }),
@@ -426,14 +439,14 @@ const storedUpdate = z.object({
   timings: metricValues,
   writer,
 });
-export const updateRecord = z.preprocess(updateOf1, storedUpdate);
+export const updateRecord = z.preprocess(updateOf2, storedUpdate);
 export type UpdateRecord = z.infer<typeof updateRecord>;
 
 /** Closes a term whose last batch is not applied. That batch is abandoned. */
 export const updateSeal = z.object({ ...seal, outcome: z.literal('seal') });
 export type UpdateSeal = z.infer<typeof updateSeal>;
 /** The possible records at an update key. */
-export const updateDecision = z.preprocess(updateOf1, z.discriminatedUnion('outcome', [storedUpdate, updateSeal]));
+export const updateDecision = z.preprocess(updateOf2, z.discriminatedUnion('outcome', [storedUpdate, updateSeal]));
 
 export const evalRecord = z.object({
   format,
@@ -463,19 +476,35 @@ export const shardInfo = z.object({
 });
 export type ShardInfo = z.infer<typeof shardInfo>;
 
-/** A component's part of a checkpoint. */
-export const componentCheckpoint = componentState.extend({
-  blockHash,
-  /** Optimiser steps that were taken. */
-  steps: count,
-  /** Shards of each part of its state: fp32 weights, first and second moments. */
-  shards: z.array(shardInfo),
-  parameters: z.array(z.object({ name: z.string(), shape: z.array(count) })),
+/** A named array of a state. */
+const statePart = z.object({
+  name: z.string(),
+  dtype: z.enum(weightsFormats),
+  elements: count,
+  /** Digest of its values: FORMAT.md, "Digests of a state". Absent in manifests before format 3. */
+  digest: digest.optional(),
 });
+
+/** A component's part of a checkpoint. */
+export const componentCheckpoint = z.preprocess(
+  componentOf2,
+  componentState.extend({
+    /** The updates that made it name it. Absent: its content does. */
+    naming: z.literal('lineage').optional(),
+    blockHash,
+    /** Optimiser steps that were taken. */
+    steps: count,
+    /** The parts of its state: weights and moments, or what else its engine has. */
+    parts: z.array(statePart),
+    /** Shards of each part. */
+    shards: z.array(shardInfo),
+    parameters: z.array(z.object({ name: z.string(), shape: z.array(count) })),
+  }),
+);
 export type ComponentCheckpoint = z.infer<typeof componentCheckpoint>;
 
 export const checkpointManifest = z.preprocess(
-  checkpointOf1,
+  checkpointOf2,
   z.object({
     format: z.literal(recordFormat),
     runId: z.string(),
@@ -493,7 +522,7 @@ export const publication = z.object({ format: z.enum(weightsFormats), digest });
 
 /** A publication of a component's weights: publications.ts. */
 export const weightsManifest = z.preprocess(
-  publicationOf1,
+  publicationOf2,
   z.object({
     format: z.literal(recordFormat),
     component: componentName,
@@ -689,7 +718,7 @@ export type DrivenNote = z.infer<typeof drivenNote>;
 
 /** The result of a finished job. `output` depends on the stage; see core/wire/jobs.ts. */
 export const resultRecord = z.preprocess(
-  resultOf1,
+  resultOf2,
   z.object({
     format: z.literal(recordFormat),
     jobId: z.string(),

@@ -183,7 +183,7 @@ export class World {
         term: this.#term,
         iteration: k,
         stateDigest: this.#state,
-        components: { actor: { ...stateOf(this.#state), steps: 0, shards, parameters: [] } },
+        components: { actor: { ...stateOf(this.#state), steps: 0, parts: [], shards, parameters: [] } },
       },
     });
   }

@@ -7,6 +7,7 @@ import type { Digest } from '../../core/ids.ts';
 import type { BlockHash } from '../../core/ports/policy.ts';
 import { mapComponents } from '../../core/records/components.ts';
 import type { Components } from '../../core/records/components.ts';
+import { stateParts } from '../../core/records/state-parts.ts';
 import { sha256Hasher } from './block-hasher.ts';
 import type { BlockHasher } from './block-hasher.ts';
 
@@ -105,18 +106,13 @@ export function treeRoot(bytes: number, leaves: Uint8Array, hash: BlockHash): Di
 /** Format 1 has blocks by SHA-256, format 2 by BLAKE3. */
 const treeHeader = (bytes: number, hash: BlockHash): string => `petrel tree ${hash === 'sha256' ? 1 : 2} ${bytes}\n`;
 
-/** The parts of a trainer's state that decide its digest. */
-export interface StateParts {
-  readonly weights: Float32Array;
-  readonly m: Float32Array;
-  readonly v: Float32Array;
-  readonly steps: number;
-}
-
 export interface StateDigests {
   readonly stateDigest: Digest;
   readonly weightsDigest: Digest;
 }
+
+/** Root of each part of a state, by its name. */
+export type PartRoots = Readonly<Record<string, Digest>>;
 
 /** Digest of a run's state: that of its only component, or of all of them by name. */
 export function runStateOf(components: Components<Pick<StateDigests, 'stateDigest'>>): Digest {
@@ -125,7 +121,29 @@ export function runStateOf(components: Components<Pick<StateDigests, 'stateDiges
   return digestOf({ format: 2, components: mapComponents(components, ({ stateDigest }) => stateDigest) });
 }
 
-/** Digest of a component's state from the roots of its parts. */
-export function stateDigestsOf(roots: Readonly<Record<'weights' | 'm' | 'v', Digest>>, steps: number): StateDigests {
-  return { stateDigest: digestOf({ format: 1, ...roots, steps }), weightsDigest: roots.weights };
+/**
+ * Digest of a component's state from the roots of its parts, the first of which samplers load. A state of all weights and
+ * their moments has the digest that it had when every state had these parts.
+ */
+export function stateDigestsOf(roots: PartRoots, steps: number): StateDigests {
+  const names = Object.keys(roots);
+  const named = names.join() === stateParts.join() ? { format: 1, ...roots } : { format: 3, parts: roots };
+  return { stateDigest: digestOf({ ...named, steps }), weightsDigest: roots[names[0] ?? ''] ?? '' };
 }
+
+/** What an update has made of a component whose engine does not repeat its bits. */
+export interface Lineage {
+  /** Name of the component's state before. */
+  readonly parent: Digest;
+  /** Digest of the batch's record. */
+  readonly batch: Digest;
+  readonly component: string;
+  /** Id of the numeric profile, and its engine. */
+  readonly profile: string;
+  readonly engine: string;
+  /** The process, and the state in it, that the batch was applied to. */
+  readonly incarnation: string;
+}
+
+/** Name of a state by where it comes from: for engines whose bits do not repeat, so that hashing it would tell nothing. */
+export const lineageDigest = (lineage: Lineage): Digest => digestOf({ format: 3, lineage });

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import type { Hash } from 'node:crypto';
 import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import type { ComputeType, PackedBatch } from '../../core/ports/policy.ts';
-import { stateParts } from '../../core/ports/policy.ts';
+import { stateParts } from '../../core/records/state-parts.ts';
 import type { SamplingSettings } from '../../core/ports/sampler.ts';
 import { adamw } from '../arrays.ts';
 import { createGenerator } from '../generate.ts';

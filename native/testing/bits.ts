@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { stateParts } from '../../core/ports/policy.ts';
+import { stateParts } from '../../core/records/state-parts.ts';
 import type { ComputeType, EngineOptions } from '../../core/ports/policy.ts';
 import { createGenerator, engineInfo } from '../index.ts';
 import type { EngineInfo, NativeTrainer } from '../index.ts';

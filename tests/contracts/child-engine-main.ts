@@ -4,7 +4,6 @@ import { thrownToJson } from '../../core/errors.ts';
 import type {
   BlockHash,
   PolicyEngine,
-  StatePart,
   StatePiece,
   StateSource,
   WeightsFormat,
@@ -45,8 +44,8 @@ function sourceOf(facts: SourceFacts, read: (sinks: typeof sinkOf) => Promise<vo
 const child: Record<string, (...args: never[]) => Promise<unknown>> = {
   async open(model: ModelRef, options: PolicyOptions) {
     policy = await engines.open(model, options);
-    const { head, vocab, maxPositions, parameters, elements, outputs } = policy;
-    return { head, vocab, maxPositions, parameters, elements, outputs };
+    const { head, vocab, maxPositions, parameters, elements, parts, outputs } = policy;
+    return { head, vocab, maxPositions, parameters, elements, parts, outputs };
   },
   async sample(room: SamplerRoom) {
     sampler?.close();
@@ -81,10 +80,10 @@ const child: Record<string, (...args: never[]) => Promise<unknown>> = {
     endLoad();
     await loaded;
   },
-  async blockDigests(part: StatePart, blockBytes: number, hash: BlockHash) {
+  async blockDigests(part: string, blockBytes: number, hash: BlockHash) {
     return opened().blockDigests(part, blockBytes, hash, { tick });
   },
-  async read(part: StatePart, start: number, length: number) {
+  async read(part: string, start: number, length: number) {
     const into = new Float32Array(length);
     await opened().read(part, start, into);
     return into;

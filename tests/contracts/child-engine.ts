@@ -129,6 +129,7 @@ interface Opened {
   readonly maxPositions: number;
   readonly parameters: readonly EngineParameter[];
   readonly elements: number;
+  readonly parts: readonly StatePart[];
   readonly outputs: readonly OutputName[];
 }
 
@@ -139,16 +140,18 @@ class ChildPolicy implements PolicyEngine {
   readonly maxPositions: number;
   readonly parameters: readonly EngineParameter[];
   readonly elements: number;
+  readonly parts: readonly StatePart[];
   readonly outputs: readonly OutputName[];
   readonly exited: Promise<void>;
 
-  private constructor(link: Link, { head, vocab, maxPositions, parameters, elements, outputs }: Opened) {
+  private constructor(link: Link, { head, vocab, maxPositions, parameters, elements, parts, outputs }: Opened) {
     this.link = link;
     this.head = head;
     this.vocab = vocab;
     this.maxPositions = maxPositions;
     this.parameters = parameters;
     this.elements = elements;
+    this.parts = parts;
     this.outputs = outputs;
     this.exited = link.exited;
   }
@@ -208,11 +211,11 @@ class ChildPolicy implements PolicyEngine {
     return this.link.call('policy', 'zeroGrads', []);
   }
 
-  blockDigests(part: StatePart, blockBytes: number, hash: BlockHash, call?: Call): Promise<Uint8Array> {
+  blockDigests(part: string, blockBytes: number, hash: BlockHash, call?: Call): Promise<Uint8Array> {
     return this.link.call('child', 'blockDigests', [part, blockBytes, hash], call);
   }
 
-  async read(part: StatePart, start: number, into: Float32Array): Promise<void> {
+  async read(part: string, start: number, into: Float32Array | Uint16Array): Promise<void> {
     const values: Float32Array = await this.link.call('child', 'read', [part, start, into.length]);
     into.set(values);
   }

@@ -3,8 +3,9 @@ import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { at } from '../../core/at.ts';
 import type { Engines } from '../../core/ports/engines.ts';
-import { blockHashes, stateParts } from '../../core/ports/policy.ts';
-import type { AdamW, ComputeType, PackedBatch, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
+import { blockHashes } from '../../core/ports/policy.ts';
+import { stateParts } from '../../core/records/state-parts.ts';
+import type { AdamW, ComputeType, PackedBatch, PolicyEngine, StateSource } from '../../core/ports/policy.ts';
 import { publishedBytes } from '../../core/records/publications.ts';
 import { blockHasher } from '../../infra/store/block-hasher.ts';
 import type { DecodedTokens, GenerateRequest, OwningSampler, SamplerRoom } from '../../core/ports/sampler.ts';
@@ -40,7 +41,7 @@ export function randomState({ elements }: Pick<PolicyEngine, 'elements'>, seed: 
   };
 }
 
-export async function partOf(engine: PolicyEngine, part: StatePart): Promise<Float32Array> {
+export async function partOf(engine: PolicyEngine, part: string): Promise<Float32Array> {
   const values = new Float32Array(engine.elements);
   await engine.read(part, 0, values);
   return values;

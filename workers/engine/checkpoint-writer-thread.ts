@@ -5,12 +5,13 @@
 import { setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
+import { at } from '../../core/at.ts';
 import { thrownToJson } from '../../core/errors.ts';
 import { mapComponents } from '../../core/records/components.ts';
 import type { CheckpointOutput } from '../../core/wire/jobs.ts';
 import { checkedByMainThread, storesByUrl } from '../../infra/store/open-stores.ts';
 import { watchedStore } from '../../infra/store/watched.ts';
-import { freshRoom } from './checkpoint-copies.ts';
+import { freshRoom, valuesIn } from './checkpoint-copies.ts';
 import { saveCheckpoint, savePartOfCheckpoint } from './checkpoint.ts';
 import type { Snapshot } from './checkpoint.ts';
 import type { CopiedComponent, FromWriter, ToWriter, WriteJob, WriterThreadData } from './checkpoint-writer.ts';
@@ -25,16 +26,16 @@ const tick = () => void Atomics.add(ticks, 0, 1);
 let turn: Promise<void> = Promise.resolve();
 
 port.on('message', (message: ToWriter) => {
-  if (message.type === 'prepare') return prepare(message.bytes, message.to);
+  if (message.type === 'prepare') return prepare(message.sizes, message.to);
   turn = turn.then(() => (message.type === 'end' ? port.close() : write(message)));
 });
 
 /** The first touch of a page is the expensive part, so this thread does it instead of the copy. */
-function prepare(bytes: number, to: MessagePort): void {
-  const room = freshRoom(bytes);
-  // A Uint8Array ends at 4 GiB.
-  for (const memory of room.map((buffer) => new Float32Array(buffer))) {
-    for (let page = 0; page < memory.length; page += 1024) memory[page] = 0;
+function prepare(sizes: readonly number[], to: MessagePort): void {
+  const room = freshRoom(sizes);
+  // A Uint8Array ends at 4 GiB. Every type of values has an even number of bytes.
+  for (const memory of room.map((buffer) => new Uint16Array(buffer))) {
+    for (let page = 0; page < memory.length; page += 2048) memory[page] = 0;
   }
   to.postMessage(room, [...room]);
 }
@@ -57,6 +58,6 @@ async function write({ id, place: { store, isPart, ...named }, stateDigest, comp
   }
 }
 
-function snapshotOf({ room: [weights, m, v], ...rest }: CopiedComponent): Snapshot {
-  return { weights: new Float32Array(weights), m: new Float32Array(m), v: new Float32Array(v), ...rest };
+function snapshotOf({ room, parts, ...rest }: CopiedComponent): Snapshot {
+  return { parts: parts.map((part, i) => ({ ...part, values: valuesIn(part, at(room, i)) })), ...rest };
 }

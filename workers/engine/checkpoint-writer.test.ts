@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
 import { makeRunId } from '../../core/ids.ts';
 import type { RunId } from '../../core/ids.ts';
-import { stateParts } from '../../core/ports/policy.ts';
+import { stateParts } from '../../core/records/state-parts.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
 import { stateDigests } from '../../tests/state-digests.ts';
 import type { StateDigests } from '../../infra/store/digest.ts';

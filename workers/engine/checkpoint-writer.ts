@@ -7,14 +7,15 @@ import type { MessagePort } from 'node:worker_threads';
 import { thrownFromJson } from '../../core/errors.ts';
 import type { ThrownJson } from '../../core/errors.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
-import type { BlockHash, ParameterInfo, PolicyEngine } from '../../core/ports/policy.ts';
+import type { BlockHash, ParameterInfo, PolicyEngine, StatePart } from '../../core/ports/policy.ts';
 import { componentOf } from '../../core/records/components.ts';
 import type { Components } from '../../core/records/components.ts';
 import type { CheckpointOutput } from '../../core/wire/jobs.ts';
 import { builtProgram } from '../../infra/home.ts';
-import type { StateDigests } from '../../infra/store/digest.ts';
+import type { PartRoots, StateDigests } from '../../infra/store/digest.ts';
+import { rootsOf } from './state.ts';
 import type { RunDigests, RunState } from './state.ts';
-import { CheckpointCopies } from './checkpoint-copies.ts';
+import { CheckpointCopies, sizesOf } from './checkpoint-copies.ts';
 import type { Room } from './checkpoint-copies.ts';
 
 export interface WriteJob {
@@ -36,7 +37,10 @@ export interface CopiedComponent {
   readonly room: Room;
   readonly steps: number;
   readonly parameters: readonly ParameterInfo[];
-  readonly digests: StateDigests;
+  readonly parts: readonly StatePart[];
+  readonly digests: StateDigests & { readonly naming?: 'lineage' };
+  /** Roots of the parts. */
+  readonly roots: PartRoots;
   readonly blockHash: BlockHash;
 }
 
@@ -46,7 +50,7 @@ export interface WriterThreadData {
 
 export type ToWriter =
   /** Asks for memory with touched pages. */
-  | { readonly type: 'prepare'; readonly bytes: number; readonly to: MessagePort }
+  | { readonly type: 'prepare'; readonly sizes: readonly number[]; readonly to: MessagePort }
   | ({ readonly type: 'write' } & WriteJob)
   /** No further message follows. */
   | { readonly type: 'end'; readonly memory: readonly ArrayBuffer[] };
@@ -94,7 +98,7 @@ export class CheckpointWriter {
     const { port1, port2 } = new MessageChannel();
     this.#prepared?.close();
     this.#prepared = port1;
-    this.#running().prepare(engine.elements * Float32Array.BYTES_PER_ELEMENT, port2);
+    this.#running().prepare(sizesOf(engine), port2);
   }
 
   /**
@@ -109,9 +113,16 @@ export class CheckpointWriter {
     await this.#awaitPrepared();
     const components: Record<string, CopiedComponent> = {};
     for (const [name, engine] of Object.entries(engines)) {
-      const { steps, parameters } = engine;
+      const { steps, parameters, parts } = engine;
+      const {
+        stateDigest: own,
+        weightsDigest,
+        naming,
+        roots = await rootsOf(engine, blockHash),
+      } = componentOf(digests, name);
       const room = await this.#copiesOf(name).copy(engine);
-      components[name] = { room, steps, parameters, digests: componentOf(digests, name), blockHash };
+      const named = { stateDigest: own, weightsDigest, ...(naming && { naming }) };
+      components[name] = { room, steps, parameters, parts: [...parts], digests: named, roots, blockHash };
     }
     return { written: this.#written(thread, { id: this.#nextId++, place, stateDigest, components }) };
   }
@@ -190,8 +201,8 @@ class WriterThread {
     return new Promise((resolve, reject) => this.#pending.set(job.id, { resolve, reject }));
   }
 
-  prepare(bytes: number, to: MessagePort): void {
-    this.#worker.postMessage({ type: 'prepare', bytes, to } satisfies ToWriter, [to]);
+  prepare(sizes: readonly number[], to: MessagePort): void {
+    this.#worker.postMessage({ type: 'prepare', sizes, to } satisfies ToWriter, [to]);
   }
 
   end(memory: readonly ArrayBuffer[]): void {

@@ -7,7 +7,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { makeRunId } from '../../core/ids.ts';
 import { mapComponents, shardsOf } from '../../core/records/components.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
-import { stateDigests } from '../../tests/state-digests.ts';
+import { snapshotOf, stateDigests } from '../../tests/state-digests.ts';
 import { runStateOf } from '../../infra/store/digest.ts';
 import { openFolderStore } from '../../infra/store/folder.ts';
 import { needRecord } from '../../infra/store/records.ts';
@@ -33,7 +33,7 @@ describe('a checkpoint', () => {
             const own = name === 'actor' ? steps : steps + 1;
             const state = { weights, m: weights.map((one) => one / 3), v: weights.map((one) => one * 2), steps: own };
             const parameters = [{ name: 'w', shape: [weights.length], offset: 0, size: weights.length }];
-            return { ...state, parameters, digests: stateDigests(state), blockHash: 'sha256' as const };
+            return snapshotOf(state, parameters);
           });
           const stateDigest = runStateOf(mapComponents(components, ({ digests }) => digests));
           for (const elements of cuts) {
@@ -46,12 +46,12 @@ describe('a checkpoint', () => {
             );
             const shards = [actor, ...(critic ? [critic] : [])].map(({ length }) => 3 * Math.ceil(length / elements));
             expect(shardsOf(record)).toHaveLength(shards.reduce((sum, count) => sum + count, 0));
-            for (const [name, { weights, parameters, digests }] of Object.entries(components)) {
-              const [size, target] = [weights.length, { parameters, elements: weights.length }];
+            for (const [name, { parts, parameters, digests }] of Object.entries(components)) {
+              const size = parts[0]?.elements ?? 0;
               const into = { weights: new Float32Array(size), m: new Float32Array(size), v: new Float32Array(size) };
-              const source = checkpointSource(store, runId, record, target, () => {}, name);
+              const source = checkpointSource(store, runId, record, { parameters, parts }, () => {}, name);
               if (source.type !== 'pieces') throw new Error('a checkpoint consists of pieces');
-              await source.read(({ part, start, end }) => filling(into[part].subarray(start, end)));
+              await source.read(({ part, start, end }) => filling(into[part as keyof typeof into].subarray(start, end)));
               expect(stateDigests({ ...into, steps: source.steps })).toEqual(digests);
             }
           }

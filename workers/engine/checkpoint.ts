@@ -2,8 +2,8 @@
 import type { ByteSink } from '../../core/byte-sink.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
-import { stateParts } from '../../core/ports/policy.ts';
 import type { BlockHash, ParameterInfo, PolicyEngine, StatePart, StateSource } from '../../core/ports/policy.ts';
+import { bytesOfDtype } from '../../core/records/publications.ts';
 import { namedBlockHash } from '../../core/records/block-hash.ts';
 import type { Components } from '../../core/records/components.ts';
 import { recordFormat } from '../../core/records/schema.ts';
@@ -12,13 +12,17 @@ import { faultPoint } from '../../infra/faults/index.ts';
 import type { PartOfCheckpoint } from '../../core/wire/jobs.ts';
 import { putJsonBlob, putLargeBlob, streamBlob } from '../../infra/store/blobs.ts';
 import { putManifest } from '../../infra/store/manifests.ts';
-import type { StateDigests, StateParts } from '../../infra/store/digest.ts';
+import type { PartRoots, StateDigests } from '../../infra/store/digest.ts';
 import { damagedCheckpoint, defaultShardBytes, encodeShard, readShard } from '../../models/checkpoint.ts';
 
 /** A copy of a component's state that does not change. */
-export interface Snapshot extends StateParts {
+export interface Snapshot {
+  readonly parts: readonly (StatePart & { readonly values: Float32Array | Uint16Array })[];
+  readonly steps: number;
   readonly parameters: readonly ParameterInfo[];
-  readonly digests: StateDigests;
+  readonly digests: StateDigests & { readonly naming?: 'lineage' };
+  /** Roots of the parts. */
+  readonly roots: PartRoots;
   readonly blockHash: BlockHash;
 }
 
@@ -76,22 +80,23 @@ async function saveComponent(
   const shards: ShardInfo[] = [];
   // Two components may have equal values, and no two objects may share a shard.
   const origin = { iteration: String(place.iteration), ...(component !== 'actor' && { component }) };
-  for (const name of stateParts) {
-    const flat = snapshot[name];
-    const part = { name, elements: flat.length, read: async (start: number, end: number) => flat.subarray(start, end) };
-    shards.push(...(await savePart(place, part, origin)));
+  for (const { values, ...part } of snapshot.parts) {
+    const read = async (start: number, end: number) => values.subarray(start, end);
+    shards.push(...(await savePart(place, { ...part, read }, origin)));
   }
+  const parts = snapshot.parts.map(({ name, dtype, elements }) => {
+    const digest = snapshot.roots[name];
+    return { name, dtype, elements, ...(digest !== undefined && { digest }) };
+  });
   const parameters = snapshot.parameters.map(({ name, shape }) => ({ name, shape: [...shape] }));
   const { digests, blockHash, steps } = snapshot;
-  return { ...digests, ...namedBlockHash(blockHash), steps, shards, parameters };
+  return { ...digests, ...namedBlockHash(blockHash), steps, parts, shards, parameters };
 }
 
 /** A part of a state that does not change while it is written. */
-export interface PartToSave {
-  readonly name: StatePart;
-  readonly elements: number;
+export interface PartToSave extends StatePart {
   /** Elements [start, end). Called for one shard after the other. */
-  readonly read: (start: number, end: number) => Promise<Float32Array>;
+  readonly read: (start: number, end: number) => Promise<Float32Array | Uint16Array>;
 }
 
 /**
@@ -100,11 +105,11 @@ export interface PartToSave {
  */
 export async function savePart(
   place: ShardPlace,
-  { name, elements, read }: PartToSave,
+  { name, dtype, elements, read }: PartToSave,
   origin: Readonly<Record<string, string>>,
 ): Promise<ShardInfo[]> {
   const shards: ShardInfo[] = [];
-  const perShard = (place.shardBytes ?? defaultShardBytes) / Float32Array.BYTES_PER_ELEMENT;
+  const perShard = (place.shardBytes ?? defaultShardBytes) / bytesOfDtype[dtype];
   for (let start = 0; start < elements; start += perShard) {
     const values = await read(start, Math.min(start + perShard, elements));
     const { pieces, bytes, tensors } = encodeShard(name, start, values, origin);
@@ -115,7 +120,7 @@ export async function savePart(
 }
 
 /** The model into which a checkpoint is loaded. */
-export type LoadTarget = Pick<PolicyEngine, 'elements'> & { readonly parameters: readonly ParameterInfo[] };
+export type LoadTarget = Pick<PolicyEngine, 'parts'> & { readonly parameters: readonly ParameterInfo[] };
 
 /**
  * A checkpoint as the source of a state. Every shard is streamed by digest; the reader must hash the whole state,
@@ -138,7 +143,9 @@ export function checkpointSource(
     steps: component.steps,
     read: async (sinkOf) => {
       for (const shard of component.shards) {
-        await readShard(shard, streamBlob(store, runId, shard.blob), (piece) => showing(onBlock, sinkOf(piece)));
+        await readShard(shard, component.parts, streamBlob(store, runId, shard.blob), (piece) =>
+          showing(onBlock, sinkOf(piece)),
+        );
       }
     },
   };
@@ -148,7 +155,7 @@ export function checkpointSource(
 function checkFit(
   manifest: CheckpointManifest,
   component: ComponentCheckpoint,
-  { parameters, elements }: LoadTarget,
+  { parameters, parts }: LoadTarget,
 ): void {
   const shapes = (all: readonly { readonly name: string; readonly shape: readonly number[] }[]) =>
     all.map(({ name, shape }) => `${name} ${shape.join('×')}`);
@@ -160,7 +167,12 @@ function checkFit(
       `parameter ${other}: expected ${expected[other] ?? 'none'}, found ${found[other] ?? 'none'}`,
     );
   }
+  const kinds = (all: readonly StatePart[]) =>
+    all.map(({ name, dtype, elements }) => `${name}: ${elements} ${dtype}`).join(', ');
+  if (kinds(component.parts) !== kinds(parts))
+    throw damagedCheckpoint(manifest, `its parts are ${kinds(component.parts)}; the model has ${kinds(parts)}`);
   for (const { name, start, end } of component.shards.flatMap(({ tensors }) => tensors)) {
+    const elements = parts.find((part) => part.name === name)?.elements ?? 0;
     if (start > end || end > elements)
       throw damagedCheckpoint(manifest, `${name} ${start}–${end} is outside of ${elements} elements`);
   }

@@ -170,7 +170,9 @@ export class Generation {
       const logProb = at(decoded.logProbs, i);
       completion.tokens.push(token);
       completion.logProbs.push(logProb);
-      completion.samplingLogProbs.push(decoded.samplingLogProbs === undefined ? logProb : at(decoded.samplingLogProbs, i));
+      completion.samplingLogProbs.push(
+        decoded.samplingLogProbs === undefined ? logProb : at(decoded.samplingLogProbs, i),
+      );
       counts.set(watcher, (counts.get(watcher) ?? 0) + 1);
       const { draw, sample, settings } = request;
       faultPoint('sample.token', { runId: settings.runId, draw, sample, position: completion.tokens.length });

@@ -3,6 +3,7 @@
  * and a model that only generates. It runs on the engine's own thread. The methods serve the stages of
  * core/wire/jobs.ts.
  */
+import { randomUUID } from 'node:crypto';
 import { isDamage } from '../../core/damage.ts';
 import { PreemptedError } from '../../core/errors.ts';
 import type { Digest, JobId, RunId } from '../../core/ids.ts';
@@ -17,7 +18,14 @@ import { publishedFormat } from '../../core/records/publications.ts';
 import type { Publication } from '../../core/records/publications.ts';
 import { recordFormat, weightsManifest } from '../../core/records/schema.ts';
 import type { BatchRecord, NumericProfile, WeightsManifest } from '../../core/records/schema.ts';
-import type { CheckpointOutput, RolloutInput, StageTypes, Trains, UpdateInput, UpdateOutput } from '../../core/wire/jobs.ts';
+import type {
+  CheckpointOutput,
+  RolloutInput,
+  StageTypes,
+  Trains,
+  UpdateInput,
+  UpdateOutput,
+} from '../../core/wire/jobs.ts';
 import type { EngineFacts } from '../../core/wire/engine-facts.ts';
 import type { NewWeights } from '../../core/wire/weights.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
@@ -111,6 +119,8 @@ export interface HostOptions {
   readonly ticks: Int32Array<SharedArrayBuffer>;
   /** Memory for all models of this process; default: the machine's. */
   readonly memoryBytes?: number;
+  /** Name of this process among all others; default: a random one. */
+  readonly incarnation?: string;
   /** Default: those of the registry. */
   readonly engines?: readonly Engines[];
 }
@@ -148,6 +158,7 @@ export class EngineHost {
   readonly #datasets = new OpenDatasets();
   readonly #engines: readonly Engines[];
   readonly #samplers = new Samplers();
+  readonly #incarnation: string;
   /** The states of one run that this process trains, by the names of their components: several where it is divided. */
   readonly #trained = new Map<string, TrainedState>();
   /** Set when this worker leaves: the error of every later generation. */
@@ -166,6 +177,7 @@ export class EngineHost {
 
   constructor(options: HostOptions) {
     this.options = options;
+    this.#incarnation = options.incarnation ?? randomUUID();
     const memory = new MemoryPlan(options.memoryBytes ?? machineBytes());
     this.#engines = options.engines ?? Object.values(engineRegistry).map((made) => made({ memory }));
     this.facts = this.#engines.map((engines) => engines.facts());
@@ -235,7 +247,11 @@ export class EngineHost {
     const { stateDigest, components } = state.tag;
     return {
       stateDigest,
-      components: mapComponents(components, (digests) => ({ ...digests, profile })),
+      components: mapComponents(components, ({ stateDigest: own, weightsDigest }) => ({
+        stateDigest: own,
+        weightsDigest,
+        profile,
+      })),
       ...(saved?.shards && { shards: saved.shards }),
     };
   }
@@ -552,7 +568,15 @@ export class EngineHost {
       for (const engine of Object.values(engines)) await this.#close(engine);
       throw error;
     }
-    const state = new RunState(engines, model, blockHashOf(profile), publishedFormat(profile));
+    const { id, engine, naming } = profile;
+    const lineage = { profile: id, engine, incarnation: this.#incarnation };
+    const state = new RunState(
+      engines,
+      model,
+      blockHashOf(profile),
+      publishedFormat(profile),
+      naming === 'lineage' ? lineage : undefined,
+    );
     this.#trained.set(key, { runId, profile: kindOf(profile), state, isPart: part === true });
     return state;
   }

@@ -103,10 +103,7 @@ function isOfJob({ runId, jobId, weights }: JournalMessage, identity: JobIdentit
 /** Log-probs are at most 0, up to the rounding of the log-sum-exp. */
 const rounding = 1e-5;
 
-function isPossible(
-  { offset, bytes }: Piece,
-  { vocab, maxNewTokens, stopTokens }: ExpectedSamples,
-): boolean {
+function isPossible({ offset, bytes }: Piece, { vocab, maxNewTokens, stopTokens }: ExpectedSamples): boolean {
   if (bytes.length === 0 || bytes.length % bytesPerToken !== 0) return false;
   const { tokens, logProbs, samplingLogProbs } = decodeTokens(bytes);
   return (

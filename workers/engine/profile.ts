@@ -42,6 +42,7 @@ export function resolveProfile(settings: EngineSettings, engines: readonly Engin
     compute,
     deterministic: settings.deterministic,
     maxTokensPerMicroBatch: settings.maxTokensPerMicroBatch,
+    ...(facts.naming !== undefined && !settings.deterministic && { naming: facts.naming }),
     ...namedBlockHash(blockHashOf(settings)),
   };
 }

@@ -72,7 +72,7 @@ export function weightsOf(engine: PolicyEngine): PartToSave {
     await engine.read('weights', start, copy);
     return copy;
   };
-  return { name: 'weights', elements: engine.elements, read };
+  return { name: 'weights', dtype: 'F32', elements: engine.elements, read };
 }
 
 /** The place of a publication. */

@@ -4,7 +4,7 @@
  */
 import { afterEach, describe, expect, it } from 'vitest';
 import type { DecoderSpec } from '../../core/decoder-spec.ts';
-import { stateParts } from '../../core/ports/policy.ts';
+import { stateParts } from '../../core/records/state-parts.ts';
 import type { PolicyEngine } from '../../core/ports/policy.ts';
 import { publishedBytes } from '../../core/records/publications.ts';
 import { readDecoderSpec } from '../../models/config.ts';

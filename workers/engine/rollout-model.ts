@@ -18,7 +18,7 @@ import type { NumericProfile } from '../../core/records/schema.ts';
 import { kindOf } from './profile.ts';
 import { streamBlob } from '../../infra/store/blobs.ts';
 import { readRecord } from '../../infra/store/records.ts';
-import { readShard } from '../../models/checkpoint.ts';
+import { readShard, weightsAlone } from '../../models/checkpoint.ts';
 import { readFromHolders } from './holders.ts';
 import { byStart, roundedSource } from './published-shards.ts';
 import { SharedPlace } from './shared-place.ts';
@@ -235,7 +235,7 @@ export class RolloutModel {
       steps: 0,
       read: async (sinkOf) => {
         for (const shard of byStart(manifest.record.shards))
-          await readShard(shard, streamBlob(store, runId, shard.blob), (piece) => {
+          await readShard(shard, weightsAlone, streamBlob(store, runId, shard.blob), (piece) => {
             const sink = sinkOf(piece);
             return async (bytes) => {
               await sink(bytes);

@@ -70,7 +70,13 @@ function wantedBy(
   prompts: readonly Int32Array[],
 ): WantedResponse[] {
   return draws.flatMap(({ draw, row }, p) =>
-    Array.from({ length: samplesPerDraw }, (_, i) => ({ draw, row, sample: firstSample + i, p, prompt: at(prompts, p) })),
+    Array.from({ length: samplesPerDraw }, (_, i) => ({
+      draw,
+      row,
+      sample: firstSample + i,
+      p,
+      prompt: at(prompts, p),
+    })),
   );
 }
 

@@ -1,21 +1,30 @@
 /** The state of a run in memory: its components, their digests, and when these hold. */
 import type { Digest } from '../../core/ids.ts';
-import type { BlockHash, Call, PolicyEngine, StatePart, StateSource, WeightsFormat } from '../../core/ports/policy.ts';
+import type { BlockHash, Call, PolicyEngine, StateSource, WeightsFormat } from '../../core/ports/policy.ts';
 import { newBlockHash } from '../../core/records/block-hash.ts';
-import { actorOf, mapComponents, someOf } from '../../core/records/components.ts';
+import { actorOf, componentOf, mapComponents, someOf } from '../../core/records/components.ts';
 import type { Components } from '../../core/records/components.ts';
-import { publishedBytes } from '../../core/records/publications.ts';
+import { bytesOfDtype, publishedBytes } from '../../core/records/publications.ts';
 import type { Publication } from '../../core/records/publications.ts';
 import type { BatchRecord } from '../../core/records/schema.ts';
 import type { UpdateOutput } from '../../core/wire/jobs.ts';
 import type { Stored } from '../../infra/store/records.ts';
-import { blockBytes, runStateOf, stateDigestsOf, treeRoot } from '../../infra/store/digest.ts';
-import type { StateDigests } from '../../infra/store/digest.ts';
+import { blockBytes, lineageDigest, runStateOf, stateDigestsOf, treeRoot } from '../../infra/store/digest.ts';
+import type { PartRoots, StateDigests } from '../../infra/store/digest.ts';
 
 /** Root of a part of the state, whose blocks the engine hashes. */
-export async function rootOf(engine: PolicyEngine, part: StatePart, hash: BlockHash, call?: Call): Promise<Digest> {
-  const blocks = await engine.blockDigests(part, blockBytes, hash, call);
-  return treeRoot(engine.elements * Float32Array.BYTES_PER_ELEMENT, blocks, hash);
+export async function rootOf(engine: PolicyEngine, name: string, hash: BlockHash, call?: Call): Promise<Digest> {
+  const part = engine.parts.find((one) => one.name === name);
+  if (part === undefined) throw new Error(`a state has no part ${name}`);
+  const blocks = await engine.blockDigests(name, blockBytes, hash, call);
+  return treeRoot(part.elements * bytesOfDtype[part.dtype], blocks, hash);
+}
+
+/** Roots of all parts of a component's state. */
+export async function rootsOf(engine: PolicyEngine, hash: BlockHash, call?: Call): Promise<PartRoots> {
+  const roots: Record<string, Digest> = {};
+  for (const { name } of engine.parts) roots[name] = await rootOf(engine, name, hash, call);
+  return roots;
 }
 
 /** Digest of a publication of the engine's weights. `hash`: of the blocks of fp32 values. */
@@ -29,12 +38,22 @@ export async function publicationRoot(
   return treeRoot(publishedBytes(engine.parameters, format), await engine.publishedDigests(blockBytes, call), 'blake3');
 }
 
+/** Digests of a component's state. */
+export interface ComponentDigests extends StateDigests {
+  /** The updates that made it name it. Absent: its content does. */
+  readonly naming?: 'lineage' | undefined;
+  /** Roots of its parts; absent where nobody has hashed it. */
+  readonly roots?: PartRoots | undefined;
+  /** Where the update that made it was applied; absent where it was not made in this process, or is named by content. */
+  readonly incarnation?: string;
+}
+
 /** Digests of a state, and of each component. */
 export interface RunDigests {
   readonly stateDigest: Digest;
   /** Digest of the policy, or of the first component when there is none. */
   readonly weightsDigest: Digest;
-  readonly components: Components<StateDigests>;
+  readonly components: Components<ComponentDigests>;
   /** What samplers load of the policy; undefined where the state has none. */
   readonly publication?: Publication | undefined;
 }
@@ -43,6 +62,24 @@ export interface RunDigests {
 export interface NamedState {
   readonly stateDigest: Digest;
   readonly components: Components<Pick<StateDigests, 'stateDigest'>>;
+}
+
+/** How the states of a run are named whose engine does not repeat its bits. */
+export interface LineageNaming {
+  /** Id of the numeric profile, and its engine. */
+  readonly profile: string;
+  readonly engine: string;
+  /** Names this process. */
+  readonly incarnation: string;
+}
+
+/** What has made a new state of the one before. */
+export interface Making {
+  readonly parent: RunDigests;
+  /** Digest of the batch's record. */
+  readonly batch: Digest;
+  /** Components whose state has changed. */
+  readonly changed: ReadonlySet<string>;
 }
 
 /** An update that was applied. */
@@ -81,20 +118,33 @@ export class RunState {
   /** Hash of the blocks in its digests. */
   readonly blockHash: BlockHash;
   readonly #format: WeightsFormat;
+  readonly #naming: LineageNaming | undefined;
+  /** A batch that is applied again after a load may come out otherwise. */
+  #loads = 0;
   #tag: RunDigests | undefined;
   #madeBy: Applied | undefined;
 
-  /** `model`: the base that all components begin with. `format`: how the policy is published. */
+  /**
+   * `model`: the base that all components begin with. `format`: how the policy is published. `naming`: absent where states
+   * are named by their content.
+   */
   constructor(
     engines: Components<PolicyEngine>,
     model: Digest,
     blockHash: BlockHash = newBlockHash,
     format: WeightsFormat = 'F32',
+    naming?: LineageNaming,
   ) {
     this.engines = engines;
     this.model = model;
     this.blockHash = blockHash;
     this.#format = format;
+    this.#naming = naming;
+  }
+
+  /** Are its states named by the updates that made them? */
+  get isNamedByLineage(): boolean {
+    return this.#naming !== undefined;
   }
 
   /** The policy's engine. */
@@ -136,32 +186,71 @@ export class RunState {
     hashing: Call,
   ): Promise<RunDigests> {
     this.markDirty();
+    this.#loads += 1;
     for (const [name, engine] of Object.entries(this.engines)) await engine.load(sourceOf(name, engine), loading);
     return this.seal(hashing);
   }
 
-  /** Hashes the whole state and marks it clean. */
-  async seal(call?: Call): Promise<RunDigests> {
-    const digests: Record<string, StateDigests> = {};
-    for (const [name, engine] of Object.entries(this.engines)) {
-      const roots = {
-        weights: await rootOf(engine, 'weights', this.blockHash, call),
-        m: await rootOf(engine, 'm', this.blockHash, call),
-        v: await rootOf(engine, 'v', this.blockHash, call),
-      };
-      digests[name] = stateDigestsOf(roots, engine.steps);
-    }
-    const { weightsDigest } = actorOf(digests);
-    const components = mapComponents(digests, (one) => one);
-    const publication = await this.#published(digests, call);
-    this.#tag = { stateDigest: runStateOf(digests), weightsDigest, components, publication };
+  /**
+   * Names the whole state and marks it clean. By its content, unless an update made it on an engine that does not repeat
+   * its bits: then by its lineage, and only what samplers load is hashed.
+   */
+  async seal(call?: Call, making?: Making): Promise<RunDigests> {
+    const digests: Record<string, ComponentDigests> = {};
+    for (const name of Object.keys(this.engines))
+      digests[name] =
+        this.#naming === undefined || making === undefined
+          ? await this.#content(name, call)
+          : await this.#lineage(name, this.#naming, making, call);
+    return this.#clean(digests, await this.#published(digests, call));
+  }
+
+  /** The state is the one that a record or a manifest names so: its content has been compared. */
+  adopt(names: Components<Pick<ComponentDigests, 'stateDigest' | 'weightsDigest' | 'naming'>>): RunDigests {
+    const { components, publication } = this.#tag ?? { components: {}, publication: undefined };
+    const own = Object.keys(this.engines);
+    const named = mapComponents(someOf(names, own), ({ stateDigest, weightsDigest, naming }, name) => {
+      const { roots } = componentOf(components, name);
+      return { stateDigest, weightsDigest, naming, roots };
+    });
+    return this.#clean(named, publication);
+  }
+
+  #clean(components: Components<ComponentDigests>, publication: Publication | undefined): RunDigests {
+    const { weightsDigest } = actorOf(components);
+    this.#tag = { stateDigest: runStateOf(components), weightsDigest, components, publication };
     return this.#tag;
   }
 
-  async #published(digests: Components<StateDigests>, call?: Call): Promise<Publication | undefined> {
+  async #content(name: string, call?: Call): Promise<ComponentDigests> {
+    const engine = componentOf(this.engines, name);
+    const roots = await rootsOf(engine, this.blockHash, call);
+    return { ...stateDigestsOf(roots, engine.steps), roots };
+  }
+
+  /** A component that has not changed keeps its name. */
+  async #lineage(
+    component: string,
+    naming: LineageNaming,
+    { parent, batch, changed }: Making,
+    call?: Call,
+  ): Promise<ComponentDigests> {
+    const before = componentOf(parent.components, component);
+    if (!changed.has(component)) return before;
+    const { stateDigest } = before;
+    const { profile, engine } = naming;
+    const incarnation = `${naming.incarnation}.${this.#loads}`;
+    const name = lineageDigest({ parent: stateDigest, batch, component, profile, engine, incarnation });
+    // Samplers verify what they load, so the policy's weights have a digest of their content.
+    const made = { stateDigest: name, naming: 'lineage', incarnation } as const;
+    if (component !== 'actor') return { ...made, weightsDigest: name };
+    return { ...made, weightsDigest: await publicationRoot(this.engine, this.#format, this.blockHash, call) };
+  }
+
+  async #published(digests: Components<ComponentDigests>, call?: Call): Promise<Publication | undefined> {
     const [format, { actor: policy }, { actor }] = [this.#format, this.engines, digests];
     if (policy === undefined || actor === undefined) return undefined;
-    if (format === 'F32') return { format, digest: actor.weightsDigest };
+    if (format === 'F32' || actor.roots === undefined) return { format, digest: actor.weightsDigest };
     return { format, digest: await publicationRoot(policy, format, this.blockHash, call) };
   }
 }

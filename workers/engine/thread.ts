@@ -18,6 +18,7 @@ const host = new EngineHost({
   cache: data.cache,
   onSaved: (ms) => tell({ type: 'saved', ms }),
   ticks,
+  incarnation: data.incarnation,
 });
 /** Aborts the calls of a job to its engine, by the job's id. */
 const cancels = new Map<number, () => void>();

@@ -55,7 +55,7 @@ async function applied(
   if (input.save) host.prepareCheckpoint(state);
   const isOfCritic = input.components?.length === 1 && input.components[0] === 'critic';
   const output = await timer.time(isOfCritic ? 'timing_s/update_critic' : 'timing_s/update_actor', () =>
-    applyBatch(state, record, tensors, {
+    applyBatch(state, batch, tensors, {
       tick: (done, total) => context.progress(done, total, 'training'),
       signal: context.signal,
       ownLoss: host.own.lossIn(store),

@@ -11,6 +11,7 @@ import { mergeStepMetrics } from '../../core/rl/merge-step-metrics.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import type { UpdateOutput } from '../../core/wire/jobs.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
+import type { Stored } from '../../infra/store/records.ts';
 import { studentPass } from './distil.ts';
 import { numberToJson } from './json-numbers.ts';
 import { logZCoefficients } from './log-z.ts';
@@ -36,7 +37,7 @@ export interface UpdateCall {
 /** Trains those components of the batch that the state has. Leaves the state dirty when it is aborted. */
 export async function applyBatch(
   state: RunState,
-  record: BatchRecord,
+  { record, digest }: Pick<Stored<BatchRecord>, 'record' | 'digest'>,
   batch: BatchTensors,
   { tick, signal, ownLoss }: UpdateCall,
 ): Promise<UpdateOutput> {
@@ -45,6 +46,8 @@ export async function applyBatch(
   const total = micros * components.filter(([, { learningRates }]) => learningRates.length > 0).length;
   let done = 0;
   const call: Call = { tick: () => tick(done, total), ...(signal && { signal }) };
+  const parent = state.tag;
+  if (parent === undefined) throw new Error('a batch is applied to a clean state');
   state.markDirty();
   const facts = { iteration: record.iteration, components: Object.keys(state.engines).join(' ') };
   faultPoint('write.dirty', facts);
@@ -60,19 +63,22 @@ export async function applyBatch(
     if (learnsFirst(settings.loss) && micros > 0)
       ({ batch: known, metrics: ofPrime } = await withPrimeAdvantages(engine, settings, record.layout, known, call));
   }
-  const digests = await state.seal(call);
+  const changed = new Set(Object.keys(trained).filter((name) => trained[name]?.steps.some((step) => step.taken)));
+  const digests = await state.seal(call, { parent, batch: digest, changed });
   faultPoint('write.sealed', facts);
   const taken = Object.values(trained).some(({ steps }) => steps.some((step) => step.taken));
   return {
     outcome: taken ? 'applied' : 'skipped',
     ...(taken ? {} : { reason: reasonOf(firstTrained(trained), micros) }),
     stateDigest: digests.stateDigest,
-    components: mapComponents(digests.components, (digest, name) => ({
-      ...digest,
+    components: mapComponents(digests.components, ({ stateDigest, weightsDigest, incarnation }, name) => ({
+      stateDigest,
+      weightsDigest,
+      ...(incarnation !== undefined && { incarnation }),
       publications:
         name === 'actor' && digests.publication !== undefined
           ? { [digests.publication.format]: digests.publication.digest }
-          : { F32: digest.weightsDigest },
+          : { F32: weightsDigest },
       steps: [...componentOf(trained, name).steps],
     })),
     after: { ...record.after, badSteps: taken ? 0 : record.before.badSteps + 1 },

@@ -16,9 +16,19 @@ import type {
   StepResult,
   WeightsFormat,
 } from '../../../../core/ports/policy.ts';
+import { InvalidInputError } from '../../../../core/errors.ts';
 import { outputsOfHead } from '../../../../core/ports/policy.ts';
+import { partsOf, stateParts } from '../../../../core/records/state-parts.ts';
 import { loadWeights } from '../../../../models/weights.ts';
-import type { NativeTrainer } from '../../../../native/index.ts';
+import type { NativeStatePart, NativeTrainer } from '../../../../native/index.ts';
+
+/** Throws InvalidInputError for a part that this engine has not. */
+function known(part: string): NativeStatePart {
+  const found = stateParts.find((one) => one === part);
+  if (found === undefined)
+    throw new InvalidInputError(`a native state has the parts ${stateParts.join(', ')}, not ${part}`);
+  return found;
+}
 
 /** It lives in this process, so it never ends alone. */
 export const never = new Promise<void>(() => {});
@@ -54,6 +64,10 @@ export class NativePolicy implements PolicyEngine {
     return this.trainer.elements;
   }
 
+  get parts(): readonly StatePart[] {
+    return partsOf(this.elements, this.trainer.options.trainable);
+  }
+
   get outputs(): readonly OutputName[] {
     return outputsOfHead[this.head];
   }
@@ -66,7 +80,7 @@ export class NativePolicy implements PolicyEngine {
     const { trainer } = this;
     if (trainer.options.trainable) trainer.zeroGrads();
     if (source.type === 'pieces') {
-      await source.read(({ part, start, end }) => trainer.writer(part, start, end));
+      await source.read(({ part, start, end }) => trainer.writer(known(part), start, end));
       trainer.steps = source.steps;
       return trainer.weightsChanged();
     }
@@ -103,12 +117,13 @@ export class NativePolicy implements PolicyEngine {
     this.trainer.zeroGrads();
   }
 
-  async blockDigests(part: StatePart, blockBytes: number, hash: BlockHash, call?: Call): Promise<Uint8Array> {
-    return this.trainer.blockDigests(part, blockBytes, hash, call?.tick);
+  async blockDigests(part: string, blockBytes: number, hash: BlockHash, call?: Call): Promise<Uint8Array> {
+    return this.trainer.blockDigests(known(part), blockBytes, hash, call?.tick);
   }
 
-  async read(part: StatePart, start: number, into: Float32Array): Promise<void> {
-    this.trainer.read(part, start, into);
+  async read(part: string, start: number, into: Float32Array | Uint16Array): Promise<void> {
+    if (into instanceof Uint16Array) throw new InvalidInputError(`${part} has fp32 values`);
+    this.trainer.read(known(part), start, into);
   }
 
   async publishedDigests(blockBytes: number, call?: Call): Promise<Uint8Array> {

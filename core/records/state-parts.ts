@@ -1,0 +1,12 @@
+/** The parts of a state that has all weights and the moments of AdamW: those of every checkpoint before format 3. */
+import type { StatePart } from '../ports/policy.ts';
+
+export const stateParts = ['weights', 'm', 'v'] as const;
+
+/** Each is as long as all parameters together. */
+export const partsOf = (elements: number, trainable = true): readonly StatePart[] =>
+  (trainable ? stateParts : ['weights']).map((name) => ({ name, dtype: 'F32', elements }));
+
+/** The memory of one value. */
+export const arrayOf = ({ dtype, elements }: Pick<StatePart, 'dtype' | 'elements'>): Float32Array | Uint16Array =>
+  dtype === 'F32' ? new Float32Array(elements) : new Uint16Array(elements);
