@@ -117,6 +117,12 @@ export interface ForwardResult<Wanted extends OutputName> {
   readonly outputs: Pick<OutputArrays, Wanted>;
 }
 
+/** A forward pass that was kept, and the gradients of its outputs. */
+export interface BackwardPass {
+  readonly handle: number;
+  readonly gradients: OutputGradients;
+}
+
 /** d(loss)/d(output), in the output's shape; an absent one is 0. */
 export type OutputGradients = Readonly<Partial<Record<DifferentiableOutput, Float32Array>>>;
 
@@ -202,15 +208,26 @@ export interface PolicyEngine {
   readonly exited: Promise<void>;
   /** Replaces the state. After a failure it is undefined until the next `load`. */
   load(source: StateSource, call?: Call): Promise<void>;
-  /** Throws InvalidInputError for an output that it does not give. */
+  /**
+   * Micro-batches that it computes side by side: the ranks of a group take part in each pass, every one with a
+   * micro-batch of its own. 1 for an engine that computes one after the other.
+   */
+  readonly lanes: number;
+  /**
+   * At most `lanes` micro-batches; lanes without one take part with nothing. One result for each micro-batch. Throws
+   * InvalidInputError for an output that it does not give.
+   */
   forward<Wanted extends OutputName>(
-    batch: PackedBatch,
+    batches: readonly PackedBatch[],
     options: ForwardOptions<Wanted>,
     call?: Call,
-  ): Promise<ForwardResult<Wanted>>;
-  /** Adds d(loss)/d(weights) into the gradients, given those of outputs. Frees the handle. */
-  backward(handle: number, gradients: OutputGradients, call?: Call): Promise<void>;
-  discard(handle: number): Promise<void>;
+  ): Promise<readonly ForwardResult<Wanted>[]>;
+  /**
+   * Adds d(loss)/d(weights) into the gradients, given those of the outputs of one forward call. Frees the handles.
+   */
+  backward(passes: readonly BackwardPass[], call?: Call): Promise<void>;
+  /** Frees the handles of one forward call. */
+  discard(handles: readonly number[]): Promise<void>;
   /** Clips, updates, zeroes the gradients, refreshes compute copies. Non-finite norm: zeroes the gradients only. */
   step(adamw: AdamW): Promise<StepResult>;
   zeroGrads(): Promise<void>;

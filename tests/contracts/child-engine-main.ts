@@ -1,13 +1,7 @@
 /** The native engine as a process of its own. One message at a time, in order, as one caller would call it. */
 import type { ByteSink } from '../../core/byte-sink.ts';
 import { thrownToJson } from '../../core/errors.ts';
-import type {
-  BlockHash,
-  PolicyEngine,
-  StatePiece,
-  StateSource,
-  WeightsFormat,
-} from '../../core/ports/policy.ts';
+import type { BlockHash, PolicyEngine, StatePiece, StateSource, WeightsFormat } from '../../core/ports/policy.ts';
 import type { SamplerRoom } from '../../core/ports/sampler.ts';
 import type { ModelRef, PolicyOptions } from '../../core/ports/engines.ts';
 import { machineBytes } from '../../infra/machine-memory.ts';

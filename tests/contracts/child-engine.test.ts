@@ -1,6 +1,7 @@
 /** An engine in a process of its own passes the contract, and its death is an answer to every call. */
 import type { ChildProcess } from 'node:child_process';
 import { afterEach, describe, expect, it } from 'vitest';
+import { forwardOne } from '../../core/ports/one-lane.ts';
 import type { PolicyEngine } from '../../core/ports/policy.ts';
 import { Generation } from '../../workers/engine/generation.ts';
 import { batchOf } from '../../native/testing/decoders.ts';
@@ -30,7 +31,10 @@ describe('an engine that is killed in mid-call', () => {
   const gone = { kind: 'retryable', code: 'EngineExited' };
 
   it.each([
-    ['forward', (engine: PolicyEngine) => engine.forward(long, { temperature: 1, wants: ['logProbs'], keep: false })],
+    [
+      'forward',
+      (engine: PolicyEngine) => forwardOne(engine, long, { temperature: 1, wants: ['logProbs'], keep: false }),
+    ],
     ['an update', (engine: PolicyEngine) => learn(engine, long)],
     ['digests', (engine: PolicyEngine) => engine.blockDigests('weights', 64, 'blake3')],
     ['a load', (engine: PolicyEngine) => engine.load(randomState(engine, 2))],
@@ -71,7 +75,8 @@ describe('an engine that is killed in mid-call', () => {
   it('lets a caller leave at once whose result is no longer needed', async () => {
     const { engine } = await start();
     const leave = new AbortController();
-    const running = engine.forward(
+    const running = forwardOne(
+      engine,
       long,
       { temperature: 1, wants: ['logProbs'], keep: false },
       { signal: leave.signal },

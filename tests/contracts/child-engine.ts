@@ -7,12 +7,12 @@ import { RetryableError, thrownFromJson } from '../../core/errors.ts';
 import type { Engines, ModelRef, PolicyOptions } from '../../core/ports/engines.ts';
 import type {
   AdamW,
+  BackwardPass,
   Call,
   EngineParameter,
   ForwardOptions,
   ForwardResult,
   HeadKind,
-  OutputGradients,
   OutputName,
   PackedBatch,
   PolicyEngine,
@@ -135,6 +135,7 @@ interface Opened {
 
 class ChildPolicy implements PolicyEngine {
   readonly link: Link;
+  readonly lanes = 1;
   readonly head: HeadKind;
   readonly vocab: number;
   readonly maxPositions: number;
@@ -188,19 +189,19 @@ class ChildPolicy implements PolicyEngine {
   }
 
   forward<Wanted extends OutputName>(
-    batch: PackedBatch,
+    batches: readonly PackedBatch[],
     options: ForwardOptions<Wanted>,
     call?: Call,
-  ): Promise<ForwardResult<Wanted>> {
-    return this.link.call('policy', 'forward', [batch, options], call);
+  ): Promise<readonly ForwardResult<Wanted>[]> {
+    return this.link.call('policy', 'forward', [batches, options], call);
   }
 
-  backward(handle: number, gradients: OutputGradients, call?: Call): Promise<void> {
-    return this.link.call('policy', 'backward', [handle, gradients], call);
+  backward(passes: readonly BackwardPass[], call?: Call): Promise<void> {
+    return this.link.call('policy', 'backward', [passes], call);
   }
 
-  discard(handle: number): Promise<void> {
-    return this.link.call('policy', 'discard', [handle]);
+  discard(handles: readonly number[]): Promise<void> {
+    return this.link.call('policy', 'discard', [handles]);
   }
 
   step(adamw: AdamW): Promise<StepResult> {

@@ -1,6 +1,7 @@
 /** The contract of every engine. Each engine's test calls this with what creates it. */
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
+import { forwardOne } from '../../core/ports/one-lane.ts';
 import { at } from '../../core/at.ts';
 import type { Engines } from '../../core/ports/engines.ts';
 import { blockHashes } from '../../core/ports/policy.ts';
@@ -49,8 +50,8 @@ export async function partOf(engine: PolicyEngine, part: string): Promise<Float3
 
 /** One optimiser step that raises the log-probs of a batch's targets. */
 export async function learn(engine: PolicyEngine, from: PackedBatch = batch): Promise<void> {
-  const { handle } = await engine.forward(from, { temperature: 1, wants: ['logProbs'], keep: true });
-  await engine.backward(handle, { logProbs: new Float32Array(from.positions_P.length).fill(-0.1) });
+  const { handle } = await forwardOne(engine, from, { temperature: 1, wants: ['logProbs'], keep: true });
+  await engine.backward([{ handle, gradients: { logProbs: new Float32Array(from.positions_P.length).fill(-0.1) } }]);
   await engine.step(adamw);
 }
 
@@ -86,7 +87,7 @@ export function engineContract(name: string, engines: Engines): void {
     it('sums the squared probabilities of the vocabulary, at a temperature', async () => {
       const engine = await policy(4);
       const wants = ['sumPiSquared', 'logits'] as const;
-      const { outputs } = await engine.forward(batch, { temperature: 0.7, wants, keep: false });
+      const { outputs } = await forwardOne(engine, batch, { temperature: 0.7, wants, keep: false });
       expect(outputs.sumPiSquared).toHaveLength(batch.positions_P.length);
       outputs.sumPiSquared.forEach((found, p) => {
         const row = outputs.logits.subarray(p * vocab, (p + 1) * vocab);
@@ -137,7 +138,7 @@ export function engineContract(name: string, engines: Engines): void {
       expect(Buffer.from(tail).equals(bytes.subarray(101))).toBe(true);
       const wants = ['logProbs'] as const;
       const [expected, found] = await Promise.all(
-        [from, to].map((engine) => engine.forward(batch, { temperature: 1, wants, keep: false })),
+        [from, to].map((engine) => forwardOne(engine, batch, { temperature: 1, wants, keep: false })),
       );
       expect(found?.outputs).toEqual(expected?.outputs);
       if (format === 'F32') return expect(await partOf(to, 'weights')).toEqual(await partOf(from, 'weights'));
@@ -167,20 +168,24 @@ export function engineContract(name: string, engines: Engines): void {
     it('gives the outputs that it lists and refuses others', async () => {
       const engine = await policy(5);
       const wants = engine.outputs;
-      const { outputs } = await engine.forward(batch, { temperature: 1, wants, topK: 3, keep: false });
+      const { outputs } = await forwardOne(engine, batch, { temperature: 1, wants, topK: 3, keep: false });
       for (const name of wants) expect([...outputs[name]].every(Number.isFinite), name).toBe(true);
-      await expect(engine.forward(batch, { temperature: 1, wants: ['values'], keep: false })).rejects.toMatchObject({
-        code: 'InvalidInput',
-        message: expect.stringContaining('not values'),
-      });
-      await expect(engine.backward(99, {})).rejects.toMatchObject({ code: 'InvalidInput' });
+      await expect(forwardOne(engine, batch, { temperature: 1, wants: ['values'], keep: false })).rejects.toMatchObject(
+        {
+          code: 'InvalidInput',
+          message: expect.stringContaining('not values'),
+        },
+      );
+      await expect(engine.backward([{ handle: 99, gradients: {} }])).rejects.toMatchObject({ code: 'InvalidInput' });
     });
 
     it('takes no step on gradients that are not finite, and forgets them', async () => {
       const engine = await policy(6);
       const before = await partOf(engine, 'weights');
-      const { handle } = await engine.forward(batch, { temperature: 1, wants: ['logProbs'], keep: true });
-      await engine.backward(handle, { logProbs: new Float32Array(batch.positions_P.length).fill(Number.NaN) });
+      const { handle } = await forwardOne(engine, batch, { temperature: 1, wants: ['logProbs'], keep: true });
+      await engine.backward([
+        { handle, gradients: { logProbs: new Float32Array(batch.positions_P.length).fill(Number.NaN) } },
+      ]);
       expect(await engine.step(adamw)).toMatchObject({ taken: false });
       expect(await partOf(engine, 'weights')).toEqual(before);
       expect(engine.steps).toBe(3);
@@ -191,11 +196,15 @@ export function engineContract(name: string, engines: Engines): void {
 
     it('drops a forward pass that is discarded, and accumulated gradients on demand', async () => {
       const [engine, other] = [await policy(7), await policy(7)];
-      const kept = await engine.forward(batch, { temperature: 1, wants: ['logProbs'], keep: true });
-      await engine.discard(kept.handle);
-      await expect(engine.backward(kept.handle, {})).rejects.toMatchObject({ code: 'InvalidInput' });
-      const added = await engine.forward(batch, { temperature: 1, wants: ['logProbs'], keep: true });
-      await engine.backward(added.handle, { logProbs: new Float32Array(batch.positions_P.length).fill(1) });
+      const kept = await forwardOne(engine, batch, { temperature: 1, wants: ['logProbs'], keep: true });
+      await engine.discard([kept.handle]);
+      await expect(engine.backward([{ handle: kept.handle, gradients: {} }])).rejects.toMatchObject({
+        code: 'InvalidInput',
+      });
+      const added = await forwardOne(engine, batch, { temperature: 1, wants: ['logProbs'], keep: true });
+      await engine.backward([
+        { handle: added.handle, gradients: { logProbs: new Float32Array(batch.positions_P.length).fill(1) } },
+      ]);
       await engine.zeroGrads();
       await Promise.all([learn(engine), learn(other)]);
       expect(await partOf(engine, 'weights')).toEqual(await partOf(other, 'weights'));
@@ -326,7 +335,8 @@ export async function drain(stream: AsyncIterable<DecodedTokens>): Promise<Map<n
 /** The log-probs of a response as a forward pass gives them. */
 async function scored(engine: PolicyEngine, prompt: Int32Array, response: readonly number[]): Promise<number[]> {
   const tokens_N = Int32Array.from([...prompt, ...response]);
-  const { outputs } = await engine.forward(
+  const { outputs } = await forwardOne(
+    engine,
     {
       tokens_N,
       cuSeqlens: Int32Array.of(0, tokens_N.length),

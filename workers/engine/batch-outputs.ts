@@ -2,6 +2,7 @@
 import { samplesResponses } from '../../core/run-kinds.ts';
 import { at } from '../../core/at.ts';
 import type { Digest } from '../../core/ids.ts';
+import { rowsOf } from '../../core/ports/one-lane.ts';
 import type { PolicyEngine } from '../../core/ports/policy.ts';
 import { componentOf } from '../../core/records/components.ts';
 import type { LossSettings } from '../../core/records/schema.ts';
@@ -178,9 +179,15 @@ export async function outputsOf<Wanted extends TokenOutput>(
   >;
   const onDone = (done: number, total: number) => context.progress(done, total, note);
   const passes = everySampleOnce(layout, batchLayout, onDone, mostTokens);
-  for (const { packed, tokens_P } of passes) {
-    const { outputs } = await engine.forward(packed, { temperature, wants, keep: false }, { signal: context.signal });
-    for (const name of wants) tokens_P.forEach((t, p) => (found[name][t] = at(outputs[name], p)));
+  const options = { temperature, wants, keep: false };
+  for (const row of rowsOf(passes, engine)) {
+    const results = await engine.forward(
+      row.map(({ packed }) => packed),
+      options,
+      { signal: context.signal },
+    );
+    for (const [lane, { outputs }] of results.entries())
+      for (const name of wants) at(row, lane).tokens_P.forEach((t, p) => (found[name][t] = at(outputs[name], p)));
   }
   return found;
 }

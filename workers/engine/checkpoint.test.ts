@@ -51,7 +51,9 @@ describe('a checkpoint', () => {
               const into = { weights: new Float32Array(size), m: new Float32Array(size), v: new Float32Array(size) };
               const source = checkpointSource(store, runId, record, { parameters, parts }, () => {}, name);
               if (source.type !== 'pieces') throw new Error('a checkpoint consists of pieces');
-              await source.read(({ part, start, end }) => filling(into[part as keyof typeof into].subarray(start, end)));
+              await source.read(({ part, start, end }) =>
+                filling(into[part as keyof typeof into].subarray(start, end)),
+              );
               expect(stateDigests({ ...into, steps: source.steps })).toEqual(digests);
             }
           }

@@ -3,6 +3,7 @@
  * log-prob has risen more against the reference (the implicit reward of DPO), a reward model the one with the higher
  * score. As in TRL a tie is wrong, so a policy that equals its reference has the accuracy 0.
  */
+import { forwardOne } from '../../core/ports/one-lane.ts';
 import { at } from '../../core/at.ts';
 import type { PackedBatch, PolicyEngine } from '../../core/ports/policy.ts';
 import type { CompareInput, CompareOutput } from '../../core/wire/jobs.ts';
@@ -77,7 +78,7 @@ async function logProbs(engine: PolicyEngine, responses: readonly Given[]): Prom
   });
   const positions_P = Int32Array.from(positions);
   const batch: PackedBatch = { ...whole, positions_P, targets_P: positions_P.map((p) => at(whole.tokens_N, p + 1)) };
-  const { outputs } = await engine.forward(batch, { temperature: 1, wants: ['logProbs'], keep: false });
+  const { outputs } = await forwardOne(engine, batch, { temperature: 1, wants: ['logProbs'], keep: false });
   const sums_S = new Float64Array(responses.length);
   owners.forEach((s, p) => (sums_S[s] = at(sums_S, s) + at(outputs.logProbs, p)));
   return sums_S;

@@ -2,6 +2,7 @@
  * Numbers for whole responses, from forward passes of bounded size: a reward model's scores, a policy's implicit
  * rewards.
  */
+import { forwardOne } from '../../core/ports/one-lane.ts';
 import { at } from '../../core/at.ts';
 import type { PolicyEngine } from '../../core/ports/policy.ts';
 import { packWhole } from './sequence-ends.ts';
@@ -52,7 +53,7 @@ function passesOf(lengths: readonly number[], limit: number): number[][] {
 export function byScores(engine: PolicyEngine, padToken: number | undefined): Judge {
   return async (responses) => {
     const whole = responses.map(wholeOf);
-    const { outputs } = await engine.forward(packWhole(whole, padToken), {
+    const { outputs } = await forwardOne(engine, packWhole(whole, padToken), {
       temperature: 1,
       wants: ['scores'],
       keep: false,

@@ -10,6 +10,7 @@
  *
  * verl computes q at temperature 1; here both models have the policy's temperature, as the reference's log-probs do.
  */
+import { forwardOne } from '../../core/ports/one-lane.ts';
 import { at } from '../../core/at.ts';
 import { PauseError } from '../../core/errors.ts';
 import type { Call, PolicyEngine } from '../../core/ports/policy.ts';
@@ -70,7 +71,7 @@ async function rewardModelLogProbs(
 ): Promise<Float32Array> {
   const logProbs_T = new Float32Array(layout.scored_T.length);
   for (const { packed, tokens_P } of everySampleOnce(layout, batchLayout, () => call.tick?.())) {
-    const { outputs } = await engine.forward(packed, { temperature, wants: ['logProbs'], keep: false }, call);
+    const { outputs } = await forwardOne(engine, packed, { temperature, wants: ['logProbs'], keep: false }, call);
     tokens_P.forEach((t, p) => (logProbs_T[t] = at(outputs.logProbs, p)));
   }
   return logProbs_T;

@@ -3,6 +3,7 @@
  * publication in bf16 give the same tokens and log-probs, bit by bit.
  */
 import { afterEach, describe, expect, it } from 'vitest';
+import { forwardOne } from '../../core/ports/one-lane.ts';
 import type { DecoderSpec } from '../../core/decoder-spec.ts';
 import { stateParts } from '../../core/records/state-parts.ts';
 import type { PolicyEngine } from '../../core/ports/policy.ts';
@@ -71,8 +72,8 @@ async function learn(policy: NativePolicy, seed: number): Promise<void> {
     trainer.write('weights', odd.subarray(0, Math.min(size, odd.length)), offset);
   trainer.weightsChanged();
   const batch = batchOf(trainer.spec, [9, 14], seed);
-  const { handle } = await policy.forward(batch, { temperature: 1, wants: ['logProbs'], keep: true });
-  await policy.backward(handle, { logProbs: new Float32Array(batch.positions_P.length).fill(-0.1) });
+  const { handle } = await forwardOne(policy, batch, { temperature: 1, wants: ['logProbs'], keep: true });
+  await policy.backward([{ handle, gradients: { logProbs: new Float32Array(batch.positions_P.length).fill(-0.1) } }]);
   await policy.step({ lr: 1e-4, beta1: 0.9, beta2: 0.99, eps: 1e-8, weightDecay: 0, maxGradNorm: 1 });
 }
 
@@ -86,7 +87,11 @@ async function samplesOf(policy: NativePolicy, seed: number): Promise<readonly n
   const responses = [...generate(generator, prompts).values()];
   generator.close();
   const batch = batchOf(trainer.spec, [17, 1, 6], seed);
-  const { outputs } = await policy.forward(batch, { temperature: 0.8, wants: ['logProbs', 'entropy'], keep: false });
+  const { outputs } = await forwardOne(policy, batch, {
+    temperature: 0.8,
+    wants: ['logProbs', 'entropy'],
+    keep: false,
+  });
   return [
     ...responses.flatMap(({ tokens, logProbs, samplingLogProbs }) => [...tokens, ...logProbs, ...samplingLogProbs]),
     ...outputs.logProbs,

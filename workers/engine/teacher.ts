@@ -1,6 +1,7 @@
 /**
  * What a teacher says of a batch: its log-probs of the sampled tokens, or its k most probable tokens at each position.
  */
+import { forwardOne } from '../../core/ports/one-lane.ts';
 import type { PolicyEngine } from '../../core/ports/policy.ts';
 import type { LossSettings } from '../../core/records/schema.ts';
 import type { AlgorithmSettings } from '../../core/wire/jobs.ts';
@@ -33,7 +34,7 @@ export async function teacherTensors(
   if (lossMode !== 'forward_kl_topk') {
     const teacherLogProbs_T = new Float32Array(tokens);
     for (const { packed, tokens_P } of passes) {
-      const { outputs } = await teacher.forward(packed, { ...options, wants: ['logProbs'] }, call);
+      const { outputs } = await forwardOne(teacher, packed, { ...options, wants: ['logProbs'] }, call);
       tokens_P.forEach((t, p) => (teacherLogProbs_T[t] = outputs.logProbs[p] as number));
     }
     return { teacherLogProbs_T };
@@ -42,7 +43,7 @@ export async function teacherTensors(
   const teacherTopLogProbs_TK = new Float32Array(tokens * topk);
   for (const { packed, tokens_P } of passes) {
     const wants = ['topTokens', 'topLogProbs'] as const;
-    const { outputs } = await teacher.forward(packed, { ...options, wants, topK: topk }, call);
+    const { outputs } = await forwardOne(teacher, packed, { ...options, wants, topK: topk }, call);
     tokens_P.forEach((t, p) => {
       teacherTopTokens_TK.set(outputs.topTokens.subarray(p * topk, (p + 1) * topk), t * topk);
       teacherTopLogProbs_TK.set(outputs.topLogProbs.subarray(p * topk, (p + 1) * topk), t * topk);

@@ -1,6 +1,7 @@
 /** Applying a batch: a function (state, committed batch) → state. Live and replay run exactly this. */
 import { at } from '../../core/at.ts';
-import type { Call, PolicyEngine } from '../../core/ports/policy.ts';
+import { rowsOf } from '../../core/ports/one-lane.ts';
+import type { Call, OutputArrays, OutputName, PackedBatch, PolicyEngine } from '../../core/ports/policy.ts';
 import { actorOf, componentOf, mainName, mapComponents } from '../../core/records/components.ts';
 import type { Components } from '../../core/records/components.ts';
 import type { BatchRecord, OptimizerStep, OwnModuleInput } from '../../core/records/schema.ts';
@@ -136,67 +137,116 @@ interface Training {
   readonly ownLoss: OwnLoss | undefined;
 }
 
-/** Forward, loss and backward of every micro-batch of optimiser step s. False when a loss is not finite. */
+/** Forward, loss and backward of every micro-batch of optimiser step s, side by side in the lanes of the engine. False when a loss is not finite. */
 async function accumulate(
   training: Training,
   s: number,
   metrics: Record<string, number>[],
   onMicroBatch: () => void,
 ): Promise<boolean> {
-  const { settings, record, batch, engine, call } = training;
+  const { settings, batch, engine, call } = training;
   const micros = range(batch.stepOffsets_U1, s).map((m) =>
     batch.microSamples.subarray(...bounds(batch.microOffsets_M1, m)),
   );
   const samplesOfStep = micros.flatMap((samples) => [...samples]);
   const totals = stepTotals(batch, samplesOfStep, settings.loss);
   let finite = true;
-  for (const [m, samples] of micros.entries()) {
-    const { handle, coefficients } = await forward(training, samples, totals, [record.iteration, s, m]);
-    finite &&= Number.isFinite(coefficients.loss);
-    if (finite) await engine.backward(handle, coefficients.gradients, call);
-    else await engine.discard(handle);
-    metrics.push({ ...coefficients.metrics, [lossMetric(settings)]: coefficients.loss });
-    onMicroBatch();
+  for (const row of rowsOf(passesOf(training, micros, totals, s), engine)) {
+    const computed = await forwardRow(training, row);
+    finite &&= computed.every(({ coefficients }) => Number.isFinite(coefficients.loss));
+    if (finite)
+      await engine.backward(
+        computed.map(({ handle, coefficients: { gradients } }) => ({ handle, gradients })),
+        call,
+      );
+    else await engine.discard(computed.map(({ handle }) => handle));
+    for (const { coefficients } of computed) {
+      metrics.push({ ...coefficients.metrics, [lossMetric(settings)]: coefficients.loss });
+      onMicroBatch();
+    }
   }
   return finite;
 }
 
-/** The forward pass of a micro-batch, and d(loss)/d(output) of what its loss reads. `seed` names the micro-batch. */
-async function forward(training: Training, samples: Int32Array, totals: StepTotals, seed: readonly number[]) {
-  const { engine, settings, record, batch, call } = training;
+/** Made one after the other, so that a micro-batch is in memory only while it is computed. */
+function* passesOf(training: Training, micros: readonly Int32Array[], totals: StepTotals, s: number): Generator<Pass> {
+  for (const [m, samples] of micros.entries())
+    yield passOf(training, samples, totals, [training.record.iteration, s, m]);
+}
+
+/** What a loss says of a micro-batch: its gradients by output, and what it reports. */
+type Coefficients = ReturnType<typeof lossCoefficients>;
+
+/** A forward pass of a micro-batch, and d(loss)/d(output) of what its loss reads. */
+interface Pass {
+  readonly packed: () => PackedBatch;
+  readonly wants: readonly OutputName[];
+  readonly coefficients: (outputs: OutputArrays) => Coefficients | Promise<Coefficients>;
+}
+
+/** The micro-batches of all lanes: forward together, and the loss of each. */
+async function forwardRow(
+  { engine, settings: { loss }, call }: Training,
+  row: readonly Pass[],
+): Promise<{ readonly handle: number; readonly coefficients: Coefficients }[]> {
+  const options = { temperature: loss.temperature, keep: true, wants: at(row, 0).wants };
+  const results = await engine.forward(
+    row.map(({ packed }) => packed()),
+    options,
+    call,
+  );
+  const computed: { handle: number; coefficients: Coefficients }[] = [];
+  try {
+    // A pass reads the outputs that it wants, and no others.
+    for (const [lane, { handle, outputs }] of results.entries())
+      computed.push({ handle, coefficients: await at(row, lane).coefficients(outputs as OutputArrays) });
+    return computed;
+  } catch (error) {
+    await engine.discard(results.map(({ handle }) => handle));
+    throw error;
+  }
+}
+
+/** The pass of a micro-batch for the loss of its component. `seed` names the micro-batch. */
+function passOf(training: Training, samples: Int32Array, totals: StepTotals, seed: readonly number[]): Pass {
+  const { settings, record, batch } = training;
   const { loss } = settings;
-  const options = { temperature: loss.temperature, keep: true };
-  if (loss.kind === 'rm') {
-    const whole = packWhole(sequencesOf(batch, samples), padTokenOf(loss));
-    const { handle, outputs } = await engine.forward(whole, { ...options, wants: ['scores'] }, call);
-    return { handle, coefficients: rewardModelCoefficients(outputs.scores, totals.globalBatchSize) };
-  }
-  const micro = cutMicroBatch(batch, samples, record.layout);
+  if (loss.kind === 'rm')
+    return {
+      packed: () => packWhole(sequencesOf(batch, samples), padTokenOf(loss)),
+      wants: ['scores'],
+      coefficients: ({ scores }) => rewardModelCoefficients(scores, totals.globalBatchSize),
+    };
+  let cut: MicroBatch | undefined;
+  const micro = () => (cut ??= cutMicroBatch(batch, samples, record.layout));
+  const packed = () => micro().packed;
   if (loss.kind === 'value' || loss.kind === 'logZ') {
-    const { handle, outputs } = await engine.forward(micro.packed, { ...options, wants: ['values'] }, call);
     const coefficientsOf = loss.kind === 'value' ? valueCoefficients : logZCoefficients;
-    return { handle, coefficients: coefficientsOf(loss, batch, micro, outputs.values, totals) };
+    return {
+      packed,
+      wants: ['values'],
+      coefficients: ({ values }) => coefficientsOf(loss, batch, micro(), values, totals),
+    };
   }
-  if (loss.prime !== undefined) {
-    const { handle, outputs } = await engine.forward(micro.packed, { ...options, wants: ['logProbs'] }, call);
-    return { handle, coefficients: primeCoefficients(loss.prime, batch, micro, outputs.logProbs, totals) };
-  }
+  const { prime } = loss;
+  if (prime !== undefined)
+    return {
+      packed,
+      wants: ['logProbs'],
+      coefficients: ({ logProbs }) => primeCoefficients(prime, batch, micro(), logProbs, totals),
+    };
   const entropy =
     loss.kind === 'policy' &&
     (readsEntropy(loss) || isOwnForward(record) || loss.own?.needs.includes('entropy') === true);
-  const wants = entropy ? (['logProbs', 'entropy'] as const) : (['logProbs'] as const);
-  const { handle, outputs } = await engine.forward(studentPass(loss, batch, micro), { ...options, wants }, call);
-  if (loss.kind === 'dpo') {
-    const coefficients = dpoCoefficients(loss, batch, micro, outputs.logProbs, totals.globalBatchSize);
-    return { handle, coefficients };
-  }
-  try {
-    const own = loss.own && (await ownResult(training, loss.own, micro, outputs, totals, seed));
-    return { handle, coefficients: lossCoefficients(loss, batch, micro, outputs, totals, seed, own) };
-  } catch (error) {
-    await engine.discard(handle);
-    throw error;
-  }
+  return {
+    packed: () => studentPass(loss, batch, micro()),
+    wants: entropy ? ['logProbs', 'entropy'] : ['logProbs'],
+    coefficients: async (outputs) => {
+      if (loss.kind === 'dpo') return dpoCoefficients(loss, batch, micro(), outputs.logProbs, totals.globalBatchSize);
+      const own = loss.own && (await ownResult(training, loss.own, micro(), outputs, totals, seed));
+      return lossCoefficients(loss, batch, micro(), outputs, totals, seed, own);
+    },
+  };
 }
 
 const readsEntropy = ({ entropyCoeff, calculateEntropy }: Settings['loss']): boolean =>

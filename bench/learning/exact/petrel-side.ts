@@ -1,4 +1,5 @@
 /** Loss and gradient of a recorded batch by petrel's engine, as an update computes them. */
+import { forwardOne } from '../../../core/ports/one-lane.ts';
 import { ownLossCall, ownLossResult } from '../../../core/rl/own/loss.ts';
 import type { PolicyLossResult } from '../../../core/rl/policy-loss/index.ts';
 import {
@@ -40,17 +41,17 @@ export async function petrelSide(recorded: Recorded, comparison: Comparison): Pr
   for (const samples of micros) {
     const micro = cutMicroBatch(batch, samples, record.layout);
     if (comparison === 'value') {
-      const { handle, outputs } = await policy.forward(micro.packed, { ...options, wants: ['values'] });
+      const { handle, outputs } = await forwardOne(policy, micro.packed, { ...options, wants: ['values'] });
       const coefficients = valueCoefficients(settings, batch, micro, outputs.values, totals);
       loss += coefficients.loss;
-      await policy.backward(handle, coefficients.gradients);
+      await policy.backward([{ handle, gradients: coefficients.gradients }]);
       continue;
     }
-    const { handle, outputs } = await policy.forward(micro.packed, { ...options, wants: ['logProbs', 'entropy'] });
+    const { handle, outputs } = await forwardOne(policy, micro.packed, { ...options, wants: ['logProbs', 'entropy'] });
     const own = comparison === 'rloo' ? sequenceRatioOf(recorded, micro, outputs, totals) : undefined;
     const coefficients = lossCoefficients(settings, batch, micro, outputs, totals, [0], own);
     loss += coefficients.loss;
-    await policy.backward(handle, coefficients.gradients);
+    await policy.backward([{ handle, gradients: coefficients.gradients }]);
   }
   return { loss, gradients: gradientsOf(recorded, comparison) };
 }

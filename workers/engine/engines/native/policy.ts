@@ -1,13 +1,13 @@
 /** A model of the native engine. */
 import type {
   AdamW,
+  BackwardPass,
   BlockHash,
   Call,
   EngineParameter,
   ForwardOptions,
   ForwardResult,
   HeadKind,
-  OutputGradients,
   OutputName,
   PackedBatch,
   PolicyEngine,
@@ -22,6 +22,11 @@ import { partsOf, stateParts } from '../../../../core/records/state-parts.ts';
 import { loadWeights } from '../../../../models/weights.ts';
 import type { NativeStatePart, NativeTrainer } from '../../../../native/index.ts';
 
+function requireLanes(batches: readonly PackedBatch[], { lanes }: Pick<PolicyEngine, 'lanes'>): void {
+  if (batches.length > lanes)
+    throw new InvalidInputError(`${batches.length} micro-batches at once, for an engine of ${lanes}`);
+}
+
 /** Throws InvalidInputError for a part that this engine has not. */
 function known(part: string): NativeStatePart {
   const found = stateParts.find((one) => one === part);
@@ -35,6 +40,7 @@ export const never = new Promise<void>(() => {});
 
 export class NativePolicy implements PolicyEngine {
   readonly trainer: NativeTrainer;
+  readonly lanes = 1;
   readonly exited = never;
   readonly #closed: (policy: NativePolicy) => void;
 
@@ -95,18 +101,19 @@ export class NativePolicy implements PolicyEngine {
   }
 
   async forward<Wanted extends OutputName>(
-    batch: PackedBatch,
+    batches: readonly PackedBatch[],
     options: ForwardOptions<Wanted>,
-  ): Promise<ForwardResult<Wanted>> {
-    return this.trainer.forward(batch, options);
+  ): Promise<readonly ForwardResult<Wanted>[]> {
+    requireLanes(batches, this);
+    return batches.map((batch) => this.trainer.forward(batch, options));
   }
 
-  async backward(handle: number, gradients: OutputGradients): Promise<void> {
-    this.trainer.backward(handle, gradients);
+  async backward(passes: readonly BackwardPass[]): Promise<void> {
+    for (const { handle, gradients } of passes) this.trainer.backward(handle, gradients);
   }
 
-  async discard(handle: number): Promise<void> {
-    this.trainer.discard(handle);
+  async discard(handles: readonly number[]): Promise<void> {
+    for (const handle of handles) this.trainer.discard(handle);
   }
 
   async step(adamw: AdamW): Promise<StepResult> {
