@@ -13,7 +13,10 @@ import { createFork, originAt } from '../api/runs/fork.ts';
 import { prepareRun } from '../api/runs/prepare.ts';
 import { tokenisedBy } from '../api/runs/row-tokens.ts';
 import { claimNewId, withoutPaths } from '../api/runs/start.ts';
+import type { Engines } from '../core/ports/engines.ts';
+import { TerminalError } from '../core/errors.ts';
 import type { Store } from '../core/ports/store.ts';
+import { outOfDateType } from '../core/wire/workflow.ts';
 import { assertRunnable, mergeTrees, parseRecipe, parseStoredRecipe } from '../core/recipe/index.ts';
 import type { Recipe, Tree } from '../core/recipe/index.ts';
 import { actorOf } from '../core/records/components.ts';
@@ -69,13 +72,16 @@ export class InProcessLoop {
   readonly #cache = join(this.folder, 'cache');
   readonly #score: ScoreFunction;
   readonly #worker: InProcessWorker;
+  readonly #hasOwnEngines: boolean;
   readonly #prepared = new Map<string, RunInputs>();
   #store: Store | undefined;
 
-  constructor(score: ScoreFunction = sevensAndShort) {
+  /** `engines`: those of the worker, which recipes may name although petrel has none of this name. */
+  constructor(score: ScoreFunction = sevensAndShort, engines?: readonly Engines[]) {
     this.#score = score;
     mkdirSync(this.#cache);
-    this.#worker = new InProcessWorker(this.#cache);
+    this.#worker = new InProcessWorker(this.#cache, engines);
+    this.#hasOwnEngines = engines !== undefined;
   }
 
   /** A model of two layers, rows of sums of digits, and a store. */
@@ -145,6 +151,7 @@ export class InProcessLoop {
       this.store,
       (request) => this.#worker.run(request, score),
       (line) => void said.push(line),
+      this.#hasOwnEngines,
     );
     const { kind } = parseStoredRecipe((await log.revision()).recipe);
     try {
@@ -163,7 +170,7 @@ export class InProcessLoop {
 
   /** Stores what these keys name once. */
   async #inputsOf(recipe: Recipe): Promise<RunInputs> {
-    assertRunnable(recipe);
+    if (!this.#hasOwnEngines) assertRunnable(recipe);
     const { kind, deterministic, model, data, distillation, reward } = recipe;
     const key = JSON.stringify({ kind, deterministic, model, data, distillation, reward });
     const known = this.#prepared.get(key);
@@ -189,8 +196,18 @@ export class InProcessLoop {
   }
 }
 
-/** Drives the run like workflows/drive.ts, without pauses and signals. */
-async function drive(
+/** Drives the run like workflows/drive.ts, without pauses and signals: also after a term that a trainer asked for. */
+async function drive(...run: Parameters<typeof driveTerm>): Promise<void> {
+  for (let terms = 0; ; terms++) {
+    try {
+      return await driveTerm(...run);
+    } catch (error) {
+      if (!(error instanceof TerminalError) || error.code !== outOfDateType || terms === 20) throw error;
+    }
+  }
+}
+
+async function driveTerm(
   activities: Activities,
   ref: RunRef,
   kind: RunKind,

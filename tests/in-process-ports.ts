@@ -1,6 +1,7 @@
 /** The ports of the activities in one process: those of a control process, without the queue, Temporal and a fleet. */
 import type { ActivityPorts } from '../activities/index.ts';
 import type { Store } from '../core/ports/store.ts';
+import type { Presence } from '../core/wire/messages.ts';
 import { EventCounts } from '../infra/fleet/event-counts.ts';
 import { jobIdOf } from '../infra/nats/dispatcher.ts';
 import { endSweep } from '../infra/retention/orphans.ts';
@@ -19,11 +20,30 @@ const notHere = (): never => {
   throw new Error('an iteration in one process does not ask for this');
 };
 
-/** `run`: runs a job; `say`: gets the lines that users see. */
+const sampler: Presence = {
+  v: 1,
+  instance: 'test',
+  worker: 'sampler',
+  incarnation: 'test',
+  pid: 1,
+  host: 'test',
+  roles: ['rollout'],
+  state: 'ready',
+  engines: [],
+  threads: 1,
+  profiles: [],
+  jobs: [],
+  failuresInARow: 0,
+  loopDelayMs: 0,
+  since: '',
+};
+
+/** `run`: runs a job; `say`: gets the lines that users see; `outside`: a worker samples that does not train. */
 export function portsInProcess(
   store: Store,
   run: ActivityPorts['dispatcher']['run'],
   say: (line: string) => void,
+  outside = false,
 ): ActivityPorts {
   return {
     process: 'test',
@@ -60,7 +80,7 @@ export function portsInProcess(
       runResumed: () => {},
     },
     jobIdOf,
-    listWorkers: async () => [],
+    listWorkers: async () => (outside ? [sampler] : []),
     schedules: {
       openScheduleLog: notHere,
       readModule: notHere,

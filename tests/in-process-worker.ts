@@ -1,4 +1,6 @@
 /** The jobs of runs in one process: stages of the engine, and scores as the return values of a function. */
+import { RetryableError } from '../core/errors.ts';
+import type { Engines } from '../core/ports/engines.ts';
 import { keys } from '../core/records/keys.ts';
 import { recordFormat, resultRecord } from '../core/records/schema.ts';
 import type { ResultRecord } from '../core/records/schema.ts';
@@ -32,10 +34,11 @@ export class InProcessWorker {
   readonly #host: EngineHost;
   readonly #jobs = new Map<string, Promise<JobResult<Stage>>>();
 
-  constructor(cache: string) {
+  /** `engines`: those of the worker. Default: the native one. */
+  constructor(cache: string, engines?: readonly Engines[]) {
     this.#cache = cache;
     const ticks = new Int32Array(new SharedArrayBuffer(4));
-    this.#host = new EngineHost({ threads: 1, cache, onSaved: () => {}, ticks });
+    this.#host = new EngineHost({ threads: 1, cache, onSaved: () => {}, ticks, ...(engines && { engines }) });
   }
 
   /** Runs a job once. Its result is a record, as a worker writes it. */
@@ -43,8 +46,9 @@ export class InProcessWorker {
     const jobId = jobIdOf(request.stage, request.input);
     const id = `${request.runId} ${jobId}`;
     const known = this.#jobs.get(id);
-    const result = known ?? this.#work(request, jobId, score);
+    const result = known ?? this.#untilDone(request, jobId, score);
     this.#jobs.set(id, result);
+    result.catch(() => this.#jobs.delete(id)); // the job comes again
     return result as Promise<JobResult<S>>;
   }
 
@@ -57,6 +61,21 @@ export class InProcessWorker {
   /** Waits for the checkpoints that are still being written. */
   async close(): Promise<void> {
     await this.#host.saveLast(false);
+  }
+
+  /** As the queue does: a job comes again when its engine has ended. */
+  async #untilDone<S extends Stage>(
+    request: JobRequest<S>,
+    jobId: string,
+    score: ScoreFunction,
+    tries = 5,
+  ): Promise<JobResult<Stage>> {
+    try {
+      return await this.#work(request, jobId, score);
+    } catch (error) {
+      if (!(error instanceof RetryableError) || tries === 1) throw error;
+      return this.#untilDone(request, jobId, score, tries - 1);
+    }
   }
 
   async #work<S extends Stage>(request: JobRequest<S>, jobId: string, score: ScoreFunction): Promise<JobResult<Stage>> {

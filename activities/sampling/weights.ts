@@ -39,8 +39,10 @@ export class WeightsPublisher {
     if (head.position === 0 || this.#published.get(runId) === head.publication.digest) return () => {};
     const workers = await this.#ports.listWorkers();
     const { components } = trains(context.recipe);
+    // A sampler of another engine has weights of its own, also beside the trainer.
+    const isInPlace = context.recipe.rollout.name === head.profile.engine;
     const holds = ({ lease, trains: trained }: Presence) =>
-      lease === runId && (trained === undefined || components?.some((name) => trained.includes(name)));
+      isInPlace && lease === runId && (trained === undefined || components?.some((name) => trained.includes(name)));
     const outside = workers.filter((worker) => worker.roles.includes('rollout') && !holds(worker));
     if (outside.length > 0 && !this.#ports.dispatcher.servesWeights(runId)) await this.publish(context, head, signal);
     this.#published.set(runId, head.publication.digest);

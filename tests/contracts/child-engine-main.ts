@@ -1,7 +1,17 @@
 /** The native engine as a process of its own. One message at a time, in order, as one caller would call it. */
 import type { ByteSink } from '../../core/byte-sink.ts';
 import { thrownToJson } from '../../core/errors.ts';
-import type { BlockHash, PolicyEngine, StatePiece, StateSource, WeightsFormat } from '../../core/ports/policy.ts';
+import { forwardOne } from '../../core/ports/one-lane.ts';
+import type {
+  BlockHash,
+  ForwardOptions,
+  OutputName,
+  PackedBatch,
+  PolicyEngine,
+  StatePiece,
+  StateSource,
+  WeightsFormat,
+} from '../../core/ports/policy.ts';
 import type { SamplerRoom } from '../../core/ports/sampler.ts';
 import type { ModelRef, PolicyOptions } from '../../core/ports/engines.ts';
 import { machineBytes } from '../../infra/machine-memory.ts';
@@ -40,6 +50,12 @@ const child: Record<string, (...args: never[]) => Promise<unknown>> = {
     policy = await engines.open(model, options);
     const { head, vocab, maxPositions, parameters, elements, parts, outputs } = policy;
     return { head, vocab, maxPositions, parameters, elements, parts, outputs };
+  },
+  /** The lanes of a call, one after the other. */
+  async forward(batches: readonly PackedBatch[], options: ForwardOptions<OutputName>) {
+    const results = [];
+    for (const batch of batches) results.push(await forwardOne(opened(), batch, options, { tick }));
+    return results;
   },
   async sample(room: SamplerRoom) {
     sampler?.close();

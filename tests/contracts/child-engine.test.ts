@@ -18,7 +18,7 @@ describe('an engine that is killed in mid-call', () => {
   const open: PolicyEngine[] = [];
   const start = async () => {
     let child: ChildProcess | undefined;
-    const engines = childEngines((started) => (child = started));
+    const engines = childEngines({ onStart: (started) => (child = started) });
     const engine = await engines.open(model, options);
     open.push(engine);
     await engine.load(randomState(engine, 1));

@@ -1,5 +1,6 @@
 /** A test engine: the native engine in a child process, behind the same ports. It can be killed in mid-call. */
 import { fork } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import type { ByteSink } from '../../core/byte-sink.ts';
@@ -36,26 +37,45 @@ import { SteppedStreams } from '../../workers/engine/engines/stepped-streams.ts'
 import { publicationRoot } from '../../workers/engine/state.ts';
 import type { FromChild, Piece, Target, ToChild } from './child-engine-protocol.ts';
 
-/** `onStart` gets each child, so that a test can kill it. */
-export function childEngines(onStart: (child: ChildProcess) => void = () => {}): Engines {
+export interface ChildOptions {
+  readonly name: string;
+  /** Micro-batches of a call. */
+  readonly lanes: number;
+  /** States are named by the updates that made them. */
+  readonly lineage: boolean;
+  /** Each sampler draws its own random bits, and gives no log-probs of the distribution sampled from. */
+  readonly seeded: boolean;
+  /** Gets each child, so that a test can kill it. */
+  readonly onStart: (child: ChildProcess, is: 'policy' | 'sampler') => void;
+}
+
+/** Default: the abilities of the native engine. */
+export function childEngines(some: Partial<ChildOptions> = {}): Engines {
+  const { name = 'child', lanes = 1, lineage = false, seeded = false, onStart = () => {} } = some;
   return {
-    name: 'child',
-    facts: () => ({ ...nativeFacts(), name: 'child' }),
+    name,
+    facts: () => ({
+      ...nativeFacts(),
+      name,
+      ...(lineage && { naming: 'lineage', deterministic: {} }),
+    }),
     arithmetic: (profile) => arithmeticOf(profile, engineInfo()),
     async open(model, options) {
       const link = new Link();
-      onStart(link.process);
-      return ChildPolicy.open(link, model, options);
+      onStart(link.process, 'policy');
+      return ChildPolicy.open(link, model, options, lanes);
     },
     async sampler(model, options) {
       const link = new Link();
-      onStart(link.process);
-      return new OwningChildSampler(await ChildPolicy.open(link, model, { ...options, trainable: false }));
+      onStart(link.process, 'sampler');
+      return new OwningChildSampler(await ChildPolicy.open(link, model, { ...options, trainable: false }), seeded);
     },
-    async samplerOf(policy) {
-      if (!(policy instanceof ChildPolicy)) throw new Error('the model must live in a child process too');
-      return new ChildSampler(policy);
-    },
+    ...(!seeded && {
+      async samplerOf(policy: PolicyEngine) {
+        if (!(policy instanceof ChildPolicy)) throw new Error('the model must live in a child process too');
+        return new ChildSampler(policy);
+      },
+    }),
   };
 }
 
@@ -98,11 +118,12 @@ class Link {
     signal?.throwIfAborted();
     if (this.#dead || this.#closing) return Promise.reject(exitedError());
     const id = this.#nextId++;
-    return new Promise((resolve, reject) => {
-      signal?.addEventListener('abort', () => reject(signal.reason as Error), { once: true });
+    const settled = new AbortController();
+    return new Promise<never>((resolve, reject) => {
+      signal?.addEventListener('abort', () => reject(signal.reason as Error), { once: true, signal: settled.signal });
       this.#pending.set(id, { resolve: resolve as Pending['resolve'], reject, tick });
       this.process.send({ id, target, method, args } satisfies ToChild);
-    });
+    }).finally(() => settled.abort());
   }
 
   async close(): Promise<void> {
@@ -135,7 +156,7 @@ interface Opened {
 
 class ChildPolicy implements PolicyEngine {
   readonly link: Link;
-  readonly lanes = 1;
+  readonly lanes: number;
   readonly head: HeadKind;
   readonly vocab: number;
   readonly maxPositions: number;
@@ -145,8 +166,13 @@ class ChildPolicy implements PolicyEngine {
   readonly outputs: readonly OutputName[];
   readonly exited: Promise<void>;
 
-  private constructor(link: Link, { head, vocab, maxPositions, parameters, elements, parts, outputs }: Opened) {
+  private constructor(
+    link: Link,
+    lanes: number,
+    { head, vocab, maxPositions, parameters, elements, parts, outputs }: Opened,
+  ) {
     this.link = link;
+    this.lanes = lanes;
     this.head = head;
     this.vocab = vocab;
     this.maxPositions = maxPositions;
@@ -157,9 +183,9 @@ class ChildPolicy implements PolicyEngine {
     this.exited = link.exited;
   }
 
-  static async open(link: Link, model: ModelRef, options: PolicyOptions): Promise<ChildPolicy> {
+  static async open(link: Link, model: ModelRef, options: PolicyOptions, lanes = 1): Promise<ChildPolicy> {
     try {
-      return new ChildPolicy(link, await link.call('child', 'open', [model, options]));
+      return new ChildPolicy(link, lanes, await link.call('child', 'open', [model, options]));
     } catch (error) {
       await link.close();
       throw error;
@@ -193,7 +219,7 @@ class ChildPolicy implements PolicyEngine {
     options: ForwardOptions<Wanted>,
     call?: Call,
   ): Promise<readonly ForwardResult<Wanted>[]> {
-    return this.link.call('policy', 'forward', [batches, options], call);
+    return this.link.call('child', 'forward', [batches, options], call);
   }
 
   backward(passes: readonly BackwardPass[], call?: Call): Promise<void> {
@@ -236,18 +262,23 @@ class ChildPolicy implements PolicyEngine {
 }
 
 class ChildSampler implements Sampler {
-  readonly randomness = 'counter';
+  readonly randomness: 'counter' | 'seeded';
   readonly exited: Promise<void>;
   readonly policy: ChildPolicy;
   readonly #streams: SteppedStreams;
 
-  constructor(policy: ChildPolicy) {
+  constructor(policy: ChildPolicy, seeded = false) {
     const { link } = policy;
     this.policy = policy;
+    this.randomness = seeded ? 'seeded' : 'counter';
+    const own = seeded ? randomInt(2 ** 31) : 0;
     this.exited = policy.exited;
     this.#streams = new SteppedStreams({
-      submit: (request) => link.call('sampler', 'submit', [request]),
-      step: () => link.call('sampler', 'step', []),
+      submit: (request) => link.call('sampler', 'submit', [seeded ? reseeded(request, own) : request]),
+      step: async () => {
+        const { samplingLogProbs, ...decoded }: Required<DecodedTokens> = await link.call('sampler', 'step', []);
+        return seeded ? decoded : { ...decoded, samplingLogProbs };
+      },
       abort: (key) => link.call('sampler', 'abort', [key]),
       reset: () => link.call('sampler', 'reset', []),
     });
@@ -275,6 +306,12 @@ class ChildSampler implements Sampler {
     await this.policy.link.call('child', 'endSampling', []);
   }
 }
+
+/** Random bits of its own: no other process has them. */
+const reseeded = (request: GenerateRequest, own: number): GenerateRequest => ({
+  ...request,
+  samples: request.samples.map((sample) => ({ ...sample, random: { ...sample.random, seed: [own, sample.key] } })),
+});
 
 class OwningChildSampler extends ChildSampler implements OwningSampler {
   get parameters(): readonly EngineParameter[] {

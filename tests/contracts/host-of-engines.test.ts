@@ -55,7 +55,7 @@ describe('the host of an engine whose process is killed', () => {
     cache: join(folder, 'cache'),
     onSaved: () => {},
     ticks: new Int32Array(new SharedArrayBuffer(4)),
-    engines: [childEngines((child) => void children.push(child))],
+    engines: [childEngines({ onStart: (child) => void children.push(child) })],
   });
   let model: Digest;
   beforeAll(async () => {

@@ -1,0 +1,57 @@
+// @module-tag long
+/**
+ * Whole runs on engines that are not the native one: in child processes, two micro-batches at once, states named by their
+ * lineage, a sampler in a process of its own that draws its own random bits. They are killed in the middle of their work.
+ */
+import type { ChildProcess } from 'node:child_process';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { actorOf } from '../../core/records/components.ts';
+import { InProcessLoop, sevens } from '../in-process-loop.ts';
+import type { RunInProcess } from '../in-process-loop.ts';
+import { childEngines } from './child-engine.ts';
+
+const recipe = {
+  trainer: { engine: 'torch', total_training_steps: 4, save_freq: 2 },
+  rollout: { name: 'vllm' },
+  deterministic: false,
+};
+
+describe('a run on two engines in child processes', () => {
+  const children: { readonly child: ChildProcess; readonly is: 'policy' | 'sampler' }[] = [];
+  const onStart = (child: ChildProcess, is: 'policy' | 'sampler') => void children.push({ child, is });
+  const loop = new InProcessLoop(sevens, [
+    childEngines({ name: 'torch', lanes: 2, lineage: true, seeded: true, onStart }),
+    childEngines({ name: 'vllm', seeded: true, onStart }),
+  ]);
+  beforeAll(() => loop.up());
+  afterAll(() => loop.remove());
+
+  const newest = (is: 'policy' | 'sampler') => children.filter((one) => one.is === is).at(-1)?.child;
+  const statesOf = ({ iterations }: RunInProcess) =>
+    iterations.map(({ update }) => actorOf(update.components).stateDigest);
+
+  it('trains, and names each state by the update that made it', async () => {
+    const run = await loop.completed(recipe);
+    expect(run.iterations).toHaveLength(4);
+    for (const { update } of run.iterations) expect(actorOf(update.components).incarnation).toMatch(/^[0-9a-f-]+\.1$/);
+    expect(new Set(statesOf(run)).size).toBe(4);
+    const head = await run.log.head();
+    expect(head?.profile).toMatchObject({ engine: 'torch', naming: 'lineage', id: 'any' });
+  });
+
+  it.each(['policy', 'sampler'] as const)('goes on when its %s is killed four times', async (is) => {
+    let [scored, kills] = [0, 0];
+    const run = await loop.completed(recipe, {
+      score: (input) => {
+        scored += 1;
+        if ([5, 21, 37].includes(scored) && newest(is)?.kill('SIGKILL')) kills += 1;
+        return sevens(input);
+      },
+      committed: async (position) => {
+        if (position === 3 && newest(is)?.kill('SIGKILL')) kills += 1;
+      },
+    });
+    expect(kills).toBeGreaterThan(2);
+    expect((await run.log.head())?.position).toBe(4);
+  });
+});
