@@ -1,7 +1,8 @@
 /** The tensors of a batch: core/records/FORMAT.md, "Batch tensors". */
 import { checkIndices, checkLengths, checkOffsets } from './shape-check.ts';
 import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
-import { f32, f32Of, i32, i32Of, u8, u8Of } from './trajectories.ts';
+import type { TokenColumns } from '../core/token-columns.ts';
+import { decodeTokenColumns, encodeTokenColumns, f32, f32Of, i32, i32Of, u8, u8Of } from './trajectories.ts';
 
 /** Everything that an update reads. Shapes: the legend in core/rl/ragged.ts. */
 export interface BatchTensors {
@@ -37,6 +38,8 @@ export interface BatchTensors {
   readonly groupQ_S?: Float32Array;
   /** Estimates of each prompt's log partition function before the update, where the loss reads them. */
   readonly logZ_S?: Float32Array;
+  /** Other numbers of each response token, as its sampler gave them. */
+  readonly tokenColumns?: TokenColumns;
   /** Micro-batches of each optimiser step. */
   readonly stepOffsets_U1: Int32Array;
   /** Samples of each micro-batch. */
@@ -76,6 +79,7 @@ export function encodeBatch(batch: BatchTensors, { iteration, parentState }: Bat
     ...(batch.accuracies_S && { accuracies: f32(batch.accuracies_S) }),
     ...(batch.groupQ_S && { group_q: f32(batch.groupQ_S) }),
     ...(batch.logZ_S && { log_z: f32(batch.logZ_S) }),
+    ...(batch.tokenColumns && encodeTokenColumns(batch.tokenColumns)),
     step_offsets: i32(batch.stepOffsets_U1),
     micro_offsets: i32(batch.microOffsets_M1),
     micro_samples: i32(batch.microSamples),
@@ -97,6 +101,7 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
   const accuracies_S = optional('accuracies');
   const logZ_S = optional('log_z');
   const groupQ_S = optional('group_q');
+  const tokenColumns = decodeTokenColumns(file, where);
   const batch: BatchTensors = {
     tokens_N: i32Of(file, 'tokens', where),
     offsets_S1: i32Of(file, 'offsets', where),
@@ -120,6 +125,7 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
     ...(accuracies_S && { accuracies_S }),
     ...(groupQ_S && { groupQ_S }),
     ...(logZ_S && { logZ_S }),
+    ...(Object.keys(tokenColumns).length > 0 && { tokenColumns }),
     ...(file.tensors.has('groups') && { groups_S: i32Of(file, 'groups', where) }),
     stepOffsets_U1: i32Of(file, 'step_offsets', where),
     microOffsets_M1: i32Of(file, 'micro_offsets', where),
@@ -152,6 +158,8 @@ function checkShapes(batch: BatchTensors, where: string): void {
     group_q: batch.groupQ_S,
     log_z: batch.logZ_S,
   });
+  for (const [name, { data, width }] of Object.entries(batch.tokenColumns ?? {}))
+    checkLengths(where, width * scored, { [name]: data });
   const micros = batch.microOffsets_M1.length - 1;
   checkOffsets(where, 'micro_offsets', batch.microOffsets_M1, micros, batch.microSamples.length);
   checkOffsets(where, 'step_offsets', batch.stepOffsets_U1, batch.stepOffsets_U1.length - 1, micros);

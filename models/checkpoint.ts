@@ -47,8 +47,8 @@ const tensorOf = (data: Float32Array | Uint16Array): MemoryTensor =>
     : { dtype: 'BF16', data, shape: [data.length] };
 
 /**
- * Streams the pieces of one shard to the sinks that `sinkOf` returns. `parts`: those of the state. Throws TerminalError `DamagedShard` when its
- * content does not match the manifest; the pieces received until then must not be used.
+ * Streams the pieces of one shard to the sinks that `sinkOf` returns. `parts`: those of the state. Throws TerminalError
+ * `DamagedShard` when its content does not match the manifest; the pieces received until then must not be used.
  */
 export function readShard(
   shard: ShardInfo,

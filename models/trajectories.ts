@@ -1,6 +1,8 @@
 /** The tensors of a rollout's trajectories: core/records/FORMAT.md, "Trajectory tensors". */
 import { at } from '../core/at.ts';
 import type { PauseError } from '../core/errors.ts';
+import { joinedTokenColumns } from '../core/token-columns.ts';
+import type { TokenColumns } from '../core/token-columns.ts';
 import { checkLengths, checkOffsets, misshapen } from './shape-check.ts';
 import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
 import type { DecodedSafetensors, MemoryTensor } from './safetensors.ts';
@@ -8,16 +10,9 @@ import type { DecodedSafetensors, MemoryTensor } from './safetensors.ts';
 /** The maker of a segment of a response: the policy, or what it talks to (a tool, a user, a simulator). */
 export const segmentKinds = { policy: 0, environment: 1 } as const;
 
-/** Numbers that a sampler gives for each token beside its log-probs, [T][width]: the experts that it was routed to. */
-export interface TokenColumn {
-  readonly data: Float32Array | Int32Array;
-  /** Numbers of one token. */
-  readonly width: number;
-}
-
 /**
- * The samples of some draws, draw by draw. Shapes: the legend in core/rl/ragged.ts; G counts the draws, P the prompts, K
- * the segments of all samples.
+ * The samples of some draws, draw by draw. Shapes: the legend in core/rl/ragged.ts; G counts the draws, P the prompts,
+ * K the segments of all samples.
  */
 export interface Trajectories {
   readonly weightsDigest: string;
@@ -47,7 +42,7 @@ export interface Trajectories {
   /** Free columns by name, one value per sample. */
   readonly columns: Readonly<Record<string, Float32Array>>;
   /** Free columns by name, `width` values per response token. */
-  readonly tokenColumns: Readonly<Record<string, TokenColumn>>;
+  readonly tokenColumns: TokenColumns;
   /** 1 stop token or string, 2 length, 3 poison: it has no tokens, since it crashed every worker that sampled it. */
   readonly stopReason_S: Uint8Array;
 }
@@ -129,7 +124,9 @@ export function joinTrajectories(parts: readonly Trajectories[]): Trajectories {
     session_S: integers((part) => part.session_S),
     output_S: integers((part) => part.output_S),
     columns: joinedColumns(parts),
-    tokenColumns: joinedTokenColumns(parts),
+    tokenColumns: joinedTokenColumns(
+      parts.map(({ tokenColumns: columns, responseTokens_T }) => ({ columns, tokens: responseTokens_T.length })),
+    ),
     stopReason_S: flags((part) => part.stopReason_S),
   };
 }
@@ -184,25 +181,6 @@ function joinedColumns(parts: readonly Trajectories[]): Record<string, Float32Ar
   return Object.fromEntries(names.map((name) => [name, Float32Array.from(values(name))]));
 }
 
-/** Tokens of a part that has no such column have no value: NaN, or −1. */
-function joinedTokenColumns(parts: readonly Trajectories[]): Record<string, TokenColumn> {
-  const names = [...new Set(parts.flatMap(({ tokenColumns }) => Object.keys(tokenColumns)))].sort();
-  return Object.fromEntries(
-    names.map((name) => {
-      const { data, width } = at(
-        parts.flatMap(({ tokenColumns }) => tokenColumns[name] ?? []),
-        0,
-      );
-      const isInteger = data instanceof Int32Array;
-      const values = parts.flatMap(({ tokenColumns, responseTokens_T }) => [
-        ...(tokenColumns[name]?.data ??
-          new Array<number>(width * responseTokens_T.length).fill(isInteger ? -1 : Number.NaN)),
-      ]);
-      return [name, { data: isInteger ? Int32Array.from(values) : Float32Array.from(values), width }];
-    }),
-  );
-}
-
 export function offsetsOf(lengths: readonly number[]): Int32Array {
   const offsets = new Int32Array(lengths.length + 1);
   lengths.forEach((length, i) => (offsets[i + 1] = at(offsets, i) + length));
@@ -242,7 +220,7 @@ export function encodeTrajectories(t: Trajectories): Uint8Array {
 }
 
 /** Tensors [T, width] by name: I32 or F32. */
-export function encodeTokenColumns(columns: Trajectories['tokenColumns']): Record<string, MemoryTensor> {
+export function encodeTokenColumns(columns: TokenColumns): Record<string, MemoryTensor> {
   const tensors = Object.entries(columns).map(([name, { data, width }]): [string, MemoryTensor] => {
     const shape = [data.length / width, width];
     const tensor: MemoryTensor =
@@ -252,7 +230,7 @@ export function encodeTokenColumns(columns: Trajectories['tokenColumns']): Recor
   return Object.fromEntries(tensors);
 }
 
-export function decodeTokenColumns(file: DecodedSafetensors, where: string): Record<string, TokenColumn> {
+export function decodeTokenColumns(file: DecodedSafetensors, where: string): TokenColumns {
   const found = [...file.tensors].filter(([name]) => name.startsWith(tokenColumnPrefix));
   return Object.fromEntries(
     found.map(([name, { dtype, data, shape }]) => {

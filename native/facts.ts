@@ -9,8 +9,8 @@ import { engineProofs } from './proof/index.ts';
 export const nativeName = 'native';
 
 /**
- * Probes this processor. Every one gives the same bits in fp32, so `auto` is fp32 in runs whose bits repeat. Throws what
- * loading the engine throws.
+ * Probes this processor. Every one gives the same bits in fp32, so `auto` is fp32 in runs whose bits repeat. Throws
+ * what loading the engine throws.
  */
 export function nativeFacts(): EngineFacts {
   const { isa, bf16, build, addedFlags } = engineInfo();

@@ -25,7 +25,7 @@ function randomGroups(random: () => number, { vocab }: DecoderSpec): Group[] {
 /**
  * Every completion behind a copy of its prompt. Every token of it is scored, the first by the prompt's last position.
  */
-function flat(groups: readonly Group[]): Required<Omit<PackedBatch, 'parents_S'>> {
+function flat(groups: readonly Group[]): Required<Omit<PackedBatch, 'parents_S' | 'columns_P'>> {
   const sequences = groups.flatMap(({ prompt, completions }) =>
     completions.map((completion) => ({ prompt, completion })),
   );

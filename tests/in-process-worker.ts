@@ -63,7 +63,7 @@ export class InProcessWorker {
     await this.#host.saveLast(false);
   }
 
-  /** As the queue does: a job comes again when its engine has ended. */
+  /** A job comes again when its engine has ended, as the queue delivers it again. */
   async #untilDone<S extends Stage>(
     request: JobRequest<S>,
     jobId: string,

@@ -1,6 +1,6 @@
 /**
- * The engines of a run: that the workers which are there have them, and, for a run that promises its bits, that these are
- * proved. Where no stack is up, this machine's engine answers.
+ * The engines of a run: that the workers which are there have them, and, for a run that promises its bits, that these
+ * are proved. Where no stack is up, this machine's engine answers.
  */
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Recipe } from '../../core/recipe/index.ts';

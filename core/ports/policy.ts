@@ -4,6 +4,7 @@
  */
 import type { ByteSink } from '../byte-sink.ts';
 import type { HeadKind } from '../decoder-spec.ts';
+import type { TokenColumns } from '../token-columns.ts';
 
 export type { HeadKind } from '../decoder-spec.ts';
 
@@ -70,6 +71,8 @@ export interface PackedBatch {
   readonly positions_P: Int32Array;
   /** The token scored at each of these positions; `logProbs` needs it. */
   readonly targets_P?: Int32Array;
+  /** What the sampler gave for these tokens, by name. */
+  readonly columns_P?: TokenColumns;
 }
 
 /** What a forward pass can give at each of the P positions. */
@@ -214,8 +217,8 @@ export interface PolicyEngine {
    */
   readonly lanes: number;
   /**
-   * At most `lanes` micro-batches; lanes without one take part with nothing. One result for each micro-batch. Throws
-   * InvalidInputError for an output that it does not give.
+   * Computes at most `lanes` micro-batches; lanes without one take part with nothing. Gives a result for each
+   * micro-batch. Throws InvalidInputError for an output that it does not give.
    */
   forward<Wanted extends OutputName>(
     batches: readonly PackedBatch[],

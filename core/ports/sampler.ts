@@ -1,4 +1,5 @@
 /** The port of an engine that samples responses. */
+import type { TokenColumns } from '../token-columns.ts';
 import type { BlockHash, Call, EngineParameter, StateSource, WeightsFormat } from './policy.ts';
 
 export interface SamplingSettings {
@@ -54,6 +55,8 @@ export interface DecodedTokens {
    * does not give it.
    */
   readonly samplingLogProbs?: Float32Array;
+  /** Other numbers of each token, by name. */
+  readonly columns?: TokenColumns;
   readonly finish: Uint8Array;
 }
 
@@ -72,8 +75,8 @@ export interface SamplerRoom {
 export interface Sampler {
   /**
    * `counter`: the tokens of a sample follow from `GenerateSample.random`, so a sample is the same wherever it is made.
-   * `seeded`: it is the same only on the same engine, and one that continues from a prefix is another sample of the same
-   * distribution.
+   * `seeded`: it is the same only on the same engine, and one that continues from a prefix is another sample of the
+   * same distribution.
    */
   readonly randomness: 'counter' | 'seeded';
   /** Resolves when the engine has ended although nobody closed it. Never rejects. */

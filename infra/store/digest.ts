@@ -122,8 +122,8 @@ export function runStateOf(components: Components<Pick<StateDigests, 'stateDiges
 }
 
 /**
- * Digest of a component's state from the roots of its parts, the first of which samplers load. A state of all weights and
- * their moments has the digest that it had when every state had these parts.
+ * Digest of a component's state from the roots of its parts, the first of which samplers load. A state of all weights
+ * and their moments has the digest that it had when every state had these parts.
  */
 export function stateDigestsOf(roots: PartRoots, steps: number): StateDigests {
   const names = Object.keys(roots);
@@ -145,5 +145,7 @@ export interface Lineage {
   readonly incarnation: string;
 }
 
-/** Name of a state by where it comes from: for engines whose bits do not repeat, so that hashing it would tell nothing. */
+/**
+ * Name of a state by where it comes from: for engines whose bits do not repeat, so that hashing it would tell nothing.
+ */
 export const lineageDigest = (lineage: Lineage): Digest => digestOf({ format: 3, lineage });

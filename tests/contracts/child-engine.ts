@@ -47,11 +47,14 @@ export interface ChildOptions {
   readonly seeded: boolean;
   /** Gets each child, so that a test can kill it. */
   readonly onStart: (child: ChildProcess, is: 'policy' | 'sampler') => void;
+  /** Gets the micro-batches of each forward pass. */
+  readonly onForward: (batches: readonly PackedBatch[]) => void;
 }
 
 /** Default: the abilities of the native engine. */
 export function childEngines(some: Partial<ChildOptions> = {}): Engines {
-  const { name = 'child', lanes = 1, lineage = false, seeded = false, onStart = () => {} } = some;
+  const { name = 'child', lanes = 1, lineage = false, seeded = false } = some;
+  const { onStart = () => {}, onForward = () => {} } = some;
   return {
     name,
     facts: () => ({
@@ -63,7 +66,7 @@ export function childEngines(some: Partial<ChildOptions> = {}): Engines {
     async open(model, options) {
       const link = new Link();
       onStart(link.process, 'policy');
-      return ChildPolicy.open(link, model, options, lanes);
+      return ChildPolicy.open(link, model, options, lanes, onForward);
     },
     async sampler(model, options) {
       const link = new Link();
@@ -157,6 +160,7 @@ interface Opened {
 class ChildPolicy implements PolicyEngine {
   readonly link: Link;
   readonly lanes: number;
+  readonly #onForward: ChildOptions['onForward'];
   readonly head: HeadKind;
   readonly vocab: number;
   readonly maxPositions: number;
@@ -169,10 +173,12 @@ class ChildPolicy implements PolicyEngine {
   private constructor(
     link: Link,
     lanes: number,
+    onForward: ChildOptions['onForward'],
     { head, vocab, maxPositions, parameters, elements, parts, outputs }: Opened,
   ) {
     this.link = link;
     this.lanes = lanes;
+    this.#onForward = onForward;
     this.head = head;
     this.vocab = vocab;
     this.maxPositions = maxPositions;
@@ -183,9 +189,15 @@ class ChildPolicy implements PolicyEngine {
     this.exited = link.exited;
   }
 
-  static async open(link: Link, model: ModelRef, options: PolicyOptions, lanes = 1): Promise<ChildPolicy> {
+  static async open(
+    link: Link,
+    model: ModelRef,
+    options: PolicyOptions,
+    lanes = 1,
+    onForward: ChildOptions['onForward'] = () => {},
+  ): Promise<ChildPolicy> {
     try {
-      return new ChildPolicy(link, lanes, await link.call('child', 'open', [model, options]));
+      return new ChildPolicy(link, lanes, onForward, await link.call('child', 'open', [model, options]));
     } catch (error) {
       await link.close();
       throw error;
@@ -219,6 +231,7 @@ class ChildPolicy implements PolicyEngine {
     options: ForwardOptions<Wanted>,
     call?: Call,
   ): Promise<readonly ForwardResult<Wanted>[]> {
+    this.#onForward(batches);
     return this.link.call('child', 'forward', [batches, options], call);
   }
 
@@ -277,7 +290,7 @@ class ChildSampler implements Sampler {
       submit: (request) => link.call('sampler', 'submit', [seeded ? reseeded(request, own) : request]),
       step: async () => {
         const { samplingLogProbs, ...decoded }: Required<DecodedTokens> = await link.call('sampler', 'step', []);
-        return seeded ? decoded : { ...decoded, samplingLogProbs };
+        return seeded ? { ...decoded, columns: routes(decoded) } : { ...decoded, samplingLogProbs };
       },
       abort: (key) => link.call('sampler', 'abort', [key]),
       reset: () => link.call('sampler', 'reset', []),
@@ -306,6 +319,11 @@ class ChildSampler implements Sampler {
     await this.policy.link.call('child', 'endSampling', []);
   }
 }
+
+/** Two numbers of each token: what a router of a mixture of experts would give. */
+const routes = ({ tokens }: Pick<DecodedTokens, 'tokens'>) => ({
+  routes: { data: Int32Array.from([...tokens].flatMap((token) => [token, token + 1])), width: 2 },
+});
 
 /** Random bits of its own: no other process has them. */
 const reseeded = (request: GenerateRequest, own: number): GenerateRequest => ({

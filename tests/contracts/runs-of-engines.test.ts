@@ -1,11 +1,13 @@
 // @module-tag long
 /**
- * Whole runs on engines that are not the native one: in child processes, two micro-batches at once, states named by their
- * lineage, a sampler in a process of its own that draws its own random bits. They are killed in the middle of their work.
+ * Whole runs on engines that are not the native one: in child processes, two micro-batches at once, states named by
+ * their lineage, a sampler in a process of its own that draws its own random bits. They are killed in the middle of
+ * their work.
  */
 import type { ChildProcess } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { actorOf } from '../../core/records/components.ts';
+import type { PackedBatch } from '../../core/ports/policy.ts';
 import { InProcessLoop, sevens } from '../in-process-loop.ts';
 import type { RunInProcess } from '../in-process-loop.ts';
 import { childEngines } from './child-engine.ts';
@@ -19,8 +21,16 @@ const recipe = {
 describe('a run on two engines in child processes', () => {
   const children: { readonly child: ChildProcess; readonly is: 'policy' | 'sampler' }[] = [];
   const onStart = (child: ChildProcess, is: 'policy' | 'sampler') => void children.push({ child, is });
+  const passes: (readonly PackedBatch[])[] = [];
   const loop = new InProcessLoop(sevens, [
-    childEngines({ name: 'torch', lanes: 2, lineage: true, seeded: true, onStart }),
+    childEngines({
+      name: 'torch',
+      lanes: 2,
+      lineage: true,
+      seeded: true,
+      onStart,
+      onForward: (some) => passes.push(some),
+    }),
     childEngines({ name: 'vllm', seeded: true, onStart }),
   ]);
   beforeAll(() => loop.up());
@@ -35,6 +45,10 @@ describe('a run on two engines in child processes', () => {
     expect(run.iterations).toHaveLength(4);
     for (const { update } of run.iterations) expect(actorOf(update.components).incarnation).toMatch(/^[0-9a-f-]+\.1$/);
     expect(new Set(statesOf(run)).size).toBe(4);
+    expect(passes.some(({ length }) => length === 2)).toBe(true);
+    // What the sampler said of a token came with it to each forward pass.
+    for (const { targets_P, columns_P } of passes.flat())
+      expect([...(columns_P?.['routes']?.data ?? [])]).toEqual([...(targets_P ?? [])].flatMap((t) => [t, t + 1]));
     const head = await run.log.head();
     expect(head?.profile).toMatchObject({ engine: 'torch', naming: 'lineage', id: 'any' });
   });

@@ -1,5 +1,6 @@
 /** The samples of a batch side by side, as its tensors. */
 import { at } from '../../core/at.ts';
+import { joinedTokenColumns } from '../../core/token-columns.ts';
 import { offsetsOf } from '../../models/trajectories.ts';
 import type { Layout } from './batch-outputs.ts';
 import type { Sample } from './samples.ts';
@@ -33,6 +34,9 @@ export function layOut(samples: readonly Sample[], plan: StepPlan): Layout {
     mask_T.set(mask, scoredStart);
     for (let t = 0; t < response.length; t++) scored_T[scoredStart + t] = start + prompt.length + t;
   });
+  const tokenColumns = joinedTokenColumns(
+    samples.map(({ tokenColumns: columns = {}, response }) => ({ columns, tokens: response.length })),
+  );
   return {
     tokens_N,
     offsets_S1,
@@ -40,6 +44,7 @@ export function layOut(samples: readonly Sample[], plan: StepPlan): Layout {
     scoredOffsets_S1,
     mask_T,
     rolloutLogProbs_T,
+    ...(Object.keys(tokenColumns).length > 0 && { tokenColumns }),
     ...offsetsOfPlan(plan),
   };
 }

@@ -8,7 +8,7 @@ import type { MicroBatch } from './micro-batch.ts';
 /** What must be known of a batch before a model reads it. */
 export type SampledLayout = Pick<
   BatchTensors,
-  'tokens_N' | 'offsets_S1' | 'scored_T' | 'scoredOffsets_S1' | 'microOffsets_M1' | 'microSamples'
+  'tokens_N' | 'offsets_S1' | 'scored_T' | 'scoredOffsets_S1' | 'tokenColumns' | 'microOffsets_M1' | 'microSamples'
 >;
 
 /**

@@ -7,12 +7,16 @@ import { PreemptedError, RetryableError } from '../../core/errors.ts';
 import { faultPoint } from '../../infra/faults/index.ts';
 import type { RunId } from '../../core/ids.ts';
 import type { DecodedTokens, GenerateRequest, Sampler, SamplingSettings } from '../../core/ports/sampler.ts';
+import { columnsAt } from '../../core/token-columns.ts';
+import type { TokenColumns } from '../../core/token-columns.ts';
 import type { TokenRun } from './lineage.ts';
 
 /** One sample, finished or growing. */
 export interface Completion extends TokenRun {
   /** 0 growing, 1 stop token or string, 2 length. */
   stopReason: number;
+  /** Other numbers of each token that its sampler gives, and from which token on: none of a prefix is known. */
+  columns?: { readonly from: number; readonly parts: TokenColumns[] };
 }
 
 /** How samples are generated. Samples with the same object and the same prompt share the prompt's prefill. */
@@ -173,6 +177,10 @@ export class Generation {
       completion.samplingLogProbs.push(
         decoded.samplingLogProbs === undefined ? logProb : at(decoded.samplingLogProbs, i),
       );
+      if (decoded.columns !== undefined) {
+        completion.columns ??= { from: completion.tokens.length - 1, parts: [] };
+        completion.columns.parts.push(columnsAt(decoded.columns, Int32Array.of(i)));
+      }
       counts.set(watcher, (counts.get(watcher) ?? 0) + 1);
       const { draw, sample, settings } = request;
       faultPoint('sample.token', { runId: settings.runId, draw, sample, position: completion.tokens.length });

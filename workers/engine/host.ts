@@ -349,8 +349,8 @@ export class EngineHost {
   }
 
   /**
-   * Samples with exactly these weights: the policy's in place, the published ones, or the base. `work` asks the generation
-   * for samples.
+   * Samples with exactly these weights: the policy's in place, the published ones, or the base. `work` asks the
+   * generation for samples.
    */
   async sampling<T>(
     context: JobContext,

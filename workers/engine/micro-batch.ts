@@ -1,11 +1,12 @@
 /** Cuts the samples of one micro-batch out of a batch, packed one after the other. */
 import { at } from '../../core/at.ts';
+import { columnsAt } from '../../core/token-columns.ts';
 import type { PackedBatch } from '../../core/ports/policy.ts';
 import type { BatchLayout } from '../../core/records/schema.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 
 /** The tokens of a batch, and which of them are scored. */
-type SampleTensors = Pick<BatchTensors, 'tokens_N' | 'offsets_S1' | 'scored_T' | 'scoredOffsets_S1'>;
+type SampleTensors = Pick<BatchTensors, 'tokens_N' | 'offsets_S1' | 'scored_T' | 'scoredOffsets_S1' | 'tokenColumns'>;
 
 export interface MicroBatch {
   /** Indices of the samples, in packed order. */
@@ -52,7 +53,9 @@ export function cutMicroBatch(
       tokens_P[p] = t;
     }
   });
-  return { packed: { ...pack.sequences(), positions_P, targets_P }, samples, tokens_P, rowOffsets_S1 };
+  const columns_P = batch.tokenColumns && columnsAt(batch.tokenColumns, tokens_P);
+  const packed = { ...pack.sequences(), positions_P, targets_P, ...(columns_P && { columns_P }) };
+  return { packed, samples, tokens_P, rowOffsets_S1 };
 }
 
 /** A prompt in a packed batch: the index of its sequence, and where it starts. */

@@ -48,9 +48,9 @@ export function resolveProfile(settings: EngineSettings, engines: readonly Engin
 }
 
 /**
- * Throws UnfitError where none of these engines serves the profile: `OtherEngine`, `CannotCompute` when the device lacks
- * its compute type, `CannotReproduce` when only another build can reproduce it, `UnprovenBits` when the engine has other
- * bits than it says.
+ * Throws UnfitError where none of these engines serves the profile: `OtherEngine`, `CannotCompute` when the device
+ * lacks its compute type, `CannotReproduce` when only another build can reproduce it, `UnprovenBits` when the engine
+ * has other bits than it says.
  */
 export function requireServed(profile: NumericProfile, engines: readonly EngineFacts[]): EngineFacts {
   const facts = factsOf(profile.engine, engines);

@@ -81,8 +81,8 @@ export interface PublishedPlace extends Pick<ShardPlace, 'store' | 'runId'> {
 }
 
 /**
- * A publication in BF16. `came` gets the bytes of each shard that has been read, in the order of the publication. Reading
- * throws TerminalError `DamagedShard`; the reader must hash the whole.
+ * A publication in BF16. `came` gets the bytes of each shard that has been read, in the order of the publication.
+ * Reading throws TerminalError `DamagedShard`; the reader must hash the whole.
  */
 export function roundedSource(
   parameters: readonly EngineParameter[],

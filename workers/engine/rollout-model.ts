@@ -1,7 +1,7 @@
 /**
- * The sampler of a process that has weights of its own: they are not those of a policy that is trained here, or its engine
- * cannot read that one in place. New weights of the same model replace the old ones. They come from a process that has
- * them in memory, else from the store.
+ * The sampler of a process that has weights of its own: they are not those of a policy that is trained here, or its
+ * engine cannot read that one in place. New weights of the same model replace the old ones. They come from a process
+ * that has them in memory, else from the store.
  */
 import { damage } from '../../core/damage.ts';
 import { errorToJson, InvalidInputError, RetryableError, saysNothingOfData } from '../../core/errors.ts';

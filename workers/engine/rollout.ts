@@ -1,5 +1,6 @@
 /** The rollout stage: samples responses, packs them as trajectories and stores them. */
 import { at } from '../../core/at.ts';
+import { joinedTokenColumns } from '../../core/token-columns.ts';
 import type { RolloutInput, RolloutOutput } from '../../core/wire/jobs.ts';
 import { putBlob } from '../../infra/store/blobs.ts';
 import { vocabOf } from '../../models/config.ts';
@@ -87,6 +88,12 @@ function endsWithAny(text: string, stops: readonly string[]): boolean {
   return stops.some((stop) => text.includes(stop));
 }
 
+/** What the sampler gave for each token of a sample; nothing is known of tokens from which it continued. */
+function columnsOf({ tokens, columns }: Completion): Parameters<typeof joinedTokenColumns>[0] {
+  if (columns === undefined) return [{ columns: {}, tokens: tokens.length }];
+  return [{ columns: {}, tokens: columns.from }, ...columns.parts.map((one) => ({ columns: one, tokens: 1 }))];
+}
+
 /** `version`: of the policy whose weights the job names. */
 function pack(
   input: RolloutInput,
@@ -110,6 +117,7 @@ function pack(
     logProbs_T: Float32Array.from(completions.flatMap((completion) => completion.logProbs)),
     samplingLogProbs_T: Float32Array.from(completions.flatMap((completion) => completion.samplingLogProbs)),
     ...singleTurn(responseOffsets_S1, session_S, version),
+    tokenColumns: joinedTokenColumns(completions.flatMap(columnsOf)),
     stopReason_S: Uint8Array.from(completions, (completion) => completion.stopReason),
   };
 }

@@ -19,7 +19,8 @@ export class Samplers {
 
   /**
    * The generation on these weights. Its sizes only grow. Two runs with different sizes may share the weights, and more
-   * room drops the samples in flight; so they must not take it from each other in turn. `make`: called for the first one.
+   * room drops the samples in flight; so they must not take it from each other in turn. `make`: called for the first
+   * one.
    */
   generationOf(owner: WeightsOwner, room: SamplerRoom, make: () => Promise<Sampler>): Generation {
     const known = this.#open.get(owner);

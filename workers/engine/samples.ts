@@ -6,6 +6,8 @@ import { passingFirst, reasonNotToPass } from '../../core/rl/prime-filter.ts';
 import { fixScorerHint } from '../../core/scorer-hint.ts';
 import type { DrawRecord } from '../../core/records/schema.ts';
 import type { AdvantageInput } from '../../core/wire/jobs.ts';
+import { columnsOfTokens } from '../../core/token-columns.ts';
+import type { TokenColumns } from '../../core/token-columns.ts';
 import { numbersNamed } from '../../core/wire/score-table.ts';
 import type { ScoreTable } from '../../core/wire/score-table.ts';
 import { groupsOf as groupsIn, promptOf } from '../../models/trajectories.ts';
@@ -19,6 +21,8 @@ export interface Sample {
   readonly rolloutLogProbs: Float32Array;
   /** 1: the policy made this token of the response. */
   readonly mask: Uint8Array;
+  /** Other numbers of each token of the response, by name. */
+  readonly tokenColumns?: TokenColumns;
   readonly score: number;
   readonly stopReason: number;
   /** Score of a greedy response to the prompt; where the estimator reads it. */
@@ -163,6 +167,7 @@ function sampleAt({ trajectories: t, scores, baseline }: ScoredPart, b: number, 
     response: t.responseTokens_T.subarray(start, end),
     rolloutLogProbs: t.logProbs_T.subarray(start, end),
     mask: t.mask_T.subarray(start, end),
+    tokenColumns: columnsOfTokens(t.tokenColumns, start, end),
     score: validScore(scores, b),
     stopReason: at(t.stopReason_S, b),
     ...(baseline && { baseline: validScore(baseline.scores, d) }),

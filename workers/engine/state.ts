@@ -44,7 +44,9 @@ export interface ComponentDigests extends StateDigests {
   readonly naming?: 'lineage' | undefined;
   /** Roots of its parts; absent where nobody has hashed it. */
   readonly roots?: PartRoots | undefined;
-  /** Where the update that made it was applied; absent where it was not made in this process, or is named by content. */
+  /**
+   * Where the update that made it was applied; absent where it was not made in this process, or is named by content.
+   */
   readonly incarnation?: string;
 }
 
@@ -125,8 +127,8 @@ export class RunState {
   #madeBy: Applied | undefined;
 
   /**
-   * `model`: the base that all components begin with. `format`: how the policy is published. `naming`: absent where states
-   * are named by their content.
+   * `model`: the base that all components begin with. `format`: how the policy is published. `naming`: absent where
+   * states are named by their content.
    */
   constructor(
     engines: Components<PolicyEngine>,
@@ -192,8 +194,8 @@ export class RunState {
   }
 
   /**
-   * Names the whole state and marks it clean. By its content, unless an update made it on an engine that does not repeat
-   * its bits: then by its lineage, and only what samplers load is hashed.
+   * Names the whole state and marks it clean. By its content, unless an update made it on an engine that does not
+   * repeat its bits: then by its lineage, and only what samplers load is hashed.
    */
   async seal(call?: Call, making?: Making): Promise<RunDigests> {
     const digests: Record<string, ComponentDigests> = {};

@@ -137,7 +137,10 @@ interface Training {
   readonly ownLoss: OwnLoss | undefined;
 }
 
-/** Forward, loss and backward of every micro-batch of optimiser step s, side by side in the lanes of the engine. False when a loss is not finite. */
+/**
+ * Forward, loss and backward of every micro-batch of optimiser step s, side by side in the lanes of the engine. False
+ * when a loss is not finite.
+ */
 async function accumulate(
   training: Training,
   s: number,

@@ -9,7 +9,7 @@ export interface EngineShare {
   readonly memory: MemoryPlan;
 }
 
-/** By the name of the engine in a recipe: `trainer.engine`. */
+/** Maps the name of an engine in a recipe, `trainer.engine`, to what makes it. */
 export const engineRegistry: Readonly<Record<string, (share: EngineShare) => Engines>> = {
   native: ({ memory }) => nativeEngines(memory),
 };

@@ -5,6 +5,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { at } from '../../../core/at.ts';
 import { PreemptedError } from '../../../core/errors.ts';
+import { columnsAt } from '../../../core/token-columns.ts';
 import type { DecodedTokens, GenerateRequest } from '../../../core/ports/sampler.ts';
 
 /** A sampler that is stepped. */
@@ -131,12 +132,14 @@ export class SteppedStreams {
   }
 }
 
-function partOf({ keys, tokens, logProbs, samplingLogProbs, finish }: DecodedTokens, places: number[]): DecodedTokens {
+function partOf(decoded: DecodedTokens, places: number[]): DecodedTokens {
+  const { keys, tokens, logProbs, samplingLogProbs, columns, finish } = decoded;
   return {
     keys: Int32Array.from(places, (i) => at(keys, i)),
     tokens: Int32Array.from(places, (i) => at(tokens, i)),
     logProbs: Float32Array.from(places, (i) => at(logProbs, i)),
     ...(samplingLogProbs && { samplingLogProbs: Float32Array.from(places, (i) => at(samplingLogProbs, i)) }),
+    ...(columns && { columns: columnsAt(columns, Int32Array.from(places)) }),
     finish: Uint8Array.from(places, (i) => at(finish, i)),
   };
 }

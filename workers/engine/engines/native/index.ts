@@ -1,6 +1,6 @@
 /**
- * The native engine behind the ports of core/ports/: it computes in this process, and each call is done when its promise
- * is returned.
+ * The native engine behind the ports of core/ports/: it computes in this process, and each call is done when its
+ * promise is returned.
  */
 import type { DecoderSpec } from '../../../../core/decoder-spec.ts';
 import { cacheBytes, modelMemory, pageBytes, pagesOfSequence } from '../../../../core/engine-memory.ts';
