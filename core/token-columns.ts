@@ -11,7 +11,7 @@ export interface TokenColumn {
   readonly width: number;
 }
 
-/** By name. */
+/** Columns by their names. */
 export type TokenColumns = Readonly<Record<string, TokenColumn>>;
 
 /** The column of some tokens; those of an unknown token are NaN, or −1. */

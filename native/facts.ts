@@ -26,6 +26,7 @@ export function nativeFacts(): EngineFacts {
     build,
     computes: bf16 ? ['fp32', 'bf16'] : ['fp32'],
     auto: { deterministic: 'fp32', otherwise: bf16 ? 'bf16' : 'fp32' },
+    randomness: 'counter',
     deterministic: { ...profileIn('fp32'), ...(bf16 && profileIn('bf16')) },
     proofs: [...proofs],
   };

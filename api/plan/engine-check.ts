@@ -17,10 +17,7 @@ export const engineCheck: Check = {
   name: 'engine',
   look: async ({ recipe, ports }) => {
     const present = await enginesOfWorkers(ports.home);
-    if (present !== undefined) {
-      requireEngine('trainer.engine', recipe.trainer.engine, present.trainer);
-      if (samplesResponses(recipe.kind)) requireEngine('rollout.name', recipe.rollout.name, present.rollout);
-    }
+    if (present !== undefined) requireEngines(recipe, present);
     if (recipe.deterministic === false) return undefined;
     const trainers = present?.trainer ?? [await engineReport()];
     return judged(
@@ -30,7 +27,8 @@ export const engineCheck: Check = {
   },
 };
 
-type EnginesByRole = Readonly<Record<Exclude<Role, 'reward'>, readonly EngineFacts[]>>;
+/** The engines of the workers that train and that sample. */
+export type EnginesByRole = Readonly<Record<Exclude<Role, 'reward'>, readonly EngineFacts[]>>;
 
 /** The engines of a running stack's workers; undefined where no worker says that it has one. */
 async function enginesOfWorkers(home: string): Promise<EnginesByRole | undefined> {
@@ -46,6 +44,14 @@ async function enginesOfWorkers(home: string): Promise<EnginesByRole | undefined
   }
 }
 
+/** Throws InvalidInputError where the workers that are there cannot train or sample for the recipe. */
+export function requireEngines(recipe: Recipe, { trainer, rollout }: EnginesByRole): void {
+  requireEngine('trainer.engine', recipe.trainer.engine, trainer);
+  if (!samplesResponses(recipe.kind)) return;
+  requireEngine('rollout.name', recipe.rollout.name, rollout);
+  requireRepeatedSamples(recipe, rollout);
+}
+
 /** Workers that come later may have it, so none at all is no refusal. */
 function requireEngine(where: string, wanted: string, engines: readonly EngineFacts[]): void {
   const names = [...new Set(engines.map(({ name }) => name))];
@@ -54,6 +60,17 @@ function requireEngine(where: string, wanted: string, engines: readonly EngineFa
     where,
     hint: `start a worker that has it, or set ${where}=${names[0]}`,
   });
+}
+
+/** A run that promises its weights to the bit needs samples that come out the same when they are sampled again. */
+function requireRepeatedSamples({ deterministic, rollout }: Recipe, engines: readonly EngineFacts[]): void {
+  if (deterministic !== true) return;
+  const samplers = engines.filter(({ name }) => name === rollout.name);
+  if (samplers.length === 0 || samplers.some(({ randomness }) => randomness === 'counter')) return;
+  throw new InvalidInputError(
+    `deterministic: true: the sampler ${rollout.name} draws other random bits when a sample is sampled again`,
+    { where: 'rollout.name', hint: 'deterministic: replay, or rollout.name=native' },
+  );
 }
 
 /** One engine that has the bits is enough: jobs of such runs go to it. */

@@ -19,6 +19,11 @@ export const engineFacts = z.object({
   auto: z.object({ deterministic: compute, otherwise: compute }),
   /** Numeric profile of runs whose bits repeat, by compute type. Absent: this engine does not repeat its bits in it. */
   deterministic: z.object({ fp32: z.string().optional(), bf16: z.string().optional() }),
+  /**
+   * How it draws the random bits of a sample: by counters, so that a sample is the same wherever it is made, or from a
+   * seed of its own.
+   */
+  randomness: z.enum(['counter', 'seeded']),
   /** How states are named in runs whose bits need not repeat. Absent: by their content. */
   naming: z.literal('lineage').optional(),
   /** What it proved about its bits when it was loaded; absent: nothing is known. */

@@ -7,5 +7,6 @@ export const exampleEngine: EngineFacts = {
   build: 'b',
   computes: ['fp32'],
   auto: { deterministic: 'fp32', otherwise: 'fp32' },
+  randomness: 'counter',
   deterministic: { fp32: 'det-1' },
 };

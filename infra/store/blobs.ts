@@ -7,10 +7,14 @@ import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { checked, digestOfPieces, sha256 } from './digest.ts';
 
+/** A blob of so many bytes is sent without a question: asking whether it is there takes as long as sending it. */
+const askedFrom = 2 ** 20;
+
 export async function putBlob(store: Store, runId: RunId, bytes: Uint8Array): Promise<Digest> {
   const digest = sha256(bytes);
   const key = keys.blob(runId, digest);
-  if (!(await isIntact(store, key, bytes.byteLength, digest))) await store.put(key, bytes);
+  const isAsked = bytes.byteLength >= askedFrom;
+  if (!isAsked || !(await isIntact(store, key, bytes.byteLength, digest))) await store.put(key, bytes);
   return digest;
 }
 

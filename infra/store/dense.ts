@@ -11,12 +11,15 @@ export function newestOf(store: Store, key: (n: number) => string, from = 0): Pr
 }
 
 /**
- * Does what newestOf does, from a guess. `guess` may be wrong. It is checked first, and costs one request when it is
- * right.
+ * Does what newestOf does, from a guess. `guess` may be wrong. It is asked for together with the entry after it: a
+ * right guess costs the time of one request.
  */
 export async function newestNear(store: Store, key: (n: number) => string, guess: number): Promise<number> {
   const exists = existsIn(store, key);
-  return lastOf(exists, guess > 0 && (await exists(guess)) ? guess : 0);
+  if (guess === 0) return lastOf(exists, 0);
+  const [isThere, isNext] = await Promise.all([exists(guess), exists(guess + 1)]);
+  if (!isThere) return lastOf(exists, 0);
+  return isNext ? lastOf(exists, guess + 1) : guess;
 }
 
 /**

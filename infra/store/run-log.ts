@@ -200,9 +200,21 @@ export class RunLog {
   async head(): Promise<Head | undefined> {
     const term = (await this.newestTerm())?.record;
     if (term === undefined) return undefined;
-    const position = await this.#findLastPosition(term);
+    // The log mostly ends where it did at the last look: the batch after that is asked for at the same time.
+    const known = this.#knownPosition(term);
+    const [position, ahead] = await Promise.all([
+      this.#findLastPosition(term),
+      this.#batchDecision(term.term, known + 1).then(
+        (found) => ({ found }),
+        (error: unknown) => {
+          if (isDamage(error)) return undefined; // it is read again where it is the next one
+          throw error;
+        },
+      ),
+    ]);
     const at = await this.at(position, term);
-    const next = await this.#batchDecision(term.term, position + 1);
+    const isNext = position === known && ahead !== undefined;
+    const next = isNext ? ahead.found : await this.#batchDecision(term.term, position + 1);
     const { profile } = actorOf(term.components);
     const end = { ...at, termRecord: term, profile };
     if (next !== undefined && isBatchSeal(next)) return { ...end, pending: undefined, seal: next };
@@ -429,11 +441,15 @@ export class RunLog {
       : (await this.#update(parent.term, parent.position)).record.after;
   }
 
+  #knownPosition(term: TermRecord): number {
+    return this.#lastPosition?.term === term.term ? this.#lastPosition.position : beginOf(term);
+  }
+
   /**
    * The last iteration whose update is committed in this term. Updates are dense, so it is found by asking for keys.
    */
   async #findLastPosition(term: TermRecord): Promise<number> {
-    const known = this.#lastPosition?.term === term.term ? this.#lastPosition.position : beginOf(term);
+    const known = this.#knownPosition(term);
     const exists = async (k: number) => (await this.store.head(keys.update(this.runId, term.term, k))) !== undefined;
     const last = await lastOf(exists, known);
     // The last update may be a seal, which commits nothing.

@@ -60,6 +60,7 @@ export function childEngines(some: Partial<ChildOptions> = {}): Engines {
     facts: () => ({
       ...nativeFacts(),
       name,
+      randomness: seeded ? 'seeded' : 'counter',
       ...(lineage && { naming: 'lineage', deterministic: {} }),
     }),
     arithmetic: (profile) => arithmeticOf(profile, engineInfo()),

@@ -16,6 +16,7 @@ const facts = (deterministic: EngineFacts['deterministic'], ...proofs: EnginePro
   build: 'b',
   computes: ['fp32', 'bf16'],
   auto: { deterministic: 'fp32', otherwise: 'bf16' },
+  randomness: 'counter',
   deterministic,
   proofs,
 });
@@ -66,6 +67,7 @@ describe('a worker with two engines', () => {
     build: 'o',
     computes: ['bf16'],
     auto: { deterministic: 'bf16', otherwise: 'bf16' },
+    randomness: 'seeded',
     deterministic: {},
   };
   const both = [facts(ids), other];

@@ -1,0 +1,47 @@
+import { describe, expect, it } from 'vitest';
+import { parseRecipe } from '../../core/recipe/index.ts';
+import { exampleEngine } from '../../core/wire/examples.test-support.ts';
+import { requireEngines } from './engine-check.ts';
+
+const recipe = (changes: object = {}) =>
+  parseRecipe({
+    name: 'toy',
+    model: { path: './model' },
+    data: { train_files: 'rows.jsonl' },
+    reward: { scorer: 'last_integer' },
+    ...changes,
+  });
+const torch = { ...exampleEngine, name: 'torch' };
+const vllm = { ...exampleEngine, name: 'vllm', randomness: 'seeded' as const };
+
+describe('the engines of a run', () => {
+  it('are those of some workers, or of workers that may still come', () => {
+    requireEngines(recipe(), { trainer: [exampleEngine], rollout: [vllm, exampleEngine] });
+    requireEngines(recipe(), { trainer: [], rollout: [] });
+    requireEngines(recipe({ kind: 'sft', reward: undefined }), { trainer: [exampleEngine], rollout: [vllm] });
+  });
+
+  it.each([
+    [
+      'trainer.engine',
+      { trainer: [torch], rollout: [exampleEngine] },
+      'no worker has the engine native; they have torch',
+    ],
+    ['rollout.name', { trainer: [exampleEngine], rollout: [vllm] }, 'no worker has the engine native; they have vllm'],
+  ] as const)('are refused at the start when no worker has %s', (where, engines, message) => {
+    expect(() => requireEngines(recipe(), engines)).toThrow(
+      expect.objectContaining({ where, message: `${where}: ${message}`, hint: expect.stringContaining(`${where}=`) }),
+    );
+  });
+
+  it('must repeat a sample where a run promises its weights to the bit', () => {
+    const asks = (deterministic: boolean | 'replay') => recipe({ deterministic, rollout: { name: 'vllm' } });
+    const engines = { trainer: [exampleEngine], rollout: [vllm] };
+    expect(() => requireEngines(asks(true), engines)).toThrow(
+      expect.objectContaining({ where: 'rollout.name', message: expect.stringContaining('draws other random bits') }),
+    );
+    requireEngines(asks('replay'), engines);
+    requireEngines(asks(false), engines);
+    requireEngines(asks(true), { ...engines, rollout: [{ ...vllm, randomness: 'counter' }] });
+  });
+});
