@@ -13,6 +13,13 @@ export function queueOf({ engine, id }: { readonly engine: string; readonly id: 
   return id === anyProfile ? `${engine}-${anyProfile}` : offeredProfile(id);
 }
 
+/** What a message says of the workers of a queue: ` and the engine native`. Empty where no engine is needed. */
+export function queueText(queue: string): string {
+  if (queue === anyProfile) return '';
+  const suffix = `-${anyProfile}`;
+  return queue.endsWith(suffix) ? ` and the engine ${queue.slice(0, -suffix.length)}` : ` and the profile ${queue}`;
+}
+
 const bf16Prefix = 'det-bf16-';
 
 /**

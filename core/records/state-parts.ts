@@ -6,7 +6,3 @@ export const stateParts = ['weights', 'm', 'v'] as const;
 /** Each is as long as all parameters together. */
 export const partsOf = (elements: number, trainable = true): readonly StatePart[] =>
   (trainable ? stateParts : ['weights']).map((name) => ({ name, dtype: 'F32', elements }));
-
-/** The memory of one value. */
-export const arrayOf = ({ dtype, elements }: Pick<StatePart, 'dtype' | 'elements'>): Float32Array | Uint16Array =>
-  dtype === 'F32' ? new Float32Array(elements) : new Uint16Array(elements);

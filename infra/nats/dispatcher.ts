@@ -5,7 +5,7 @@
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
-import { queueOf } from '../../core/records/profile-ids.ts';
+import { queueOf, queueText } from '../../core/records/profile-ids.ts';
 import { errorToJson } from '../../core/errors.ts';
 import { makeJobId } from '../../core/ids.ts';
 import type { Digest } from '../../core/ids.ts';
@@ -381,7 +381,7 @@ export class Dispatcher {
     );
     const runs = [...new Set(others.map((session) => session.runId))];
     const lacking = this.#workers.lacking(role);
-    const free = `no free worker with the role ${role}${profile === 'any' ? '' : ` and the profile ${profile}`} is available`;
+    const free = `no free worker with the role ${role}${queueText(profile)} is available`;
     const why =
       runs.length === 0 ? free : `waiting for a ${role} slot: the workers are busy with run ${runs.join(', ')}`;
     return [why, ...lacking].join('; ');

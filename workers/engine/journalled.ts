@@ -1,6 +1,5 @@
 /** Samples that continue from the journal of a job, and write their progress to it. */
-import type { Generation, GenerationSettings, SampleRequest, Sampling, Watcher } from './generation.ts';
-import type { Completion } from './generation.ts';
+import type { Completion, Generation, GenerationSettings, SampleRequest, Sampling, Watcher } from './generation.ts';
 import type { JobContext } from './host.ts';
 import { JournalWriter } from './journal-writer.ts';
 import { readPrefixes } from './prefixes.ts';
