@@ -3,6 +3,7 @@ import { damage } from '../core/damage.ts';
 import { keys } from '../core/records/keys.ts';
 import type { Stage, StageTypes } from '../core/wire/jobs.ts';
 import type { JobRequest, JobResult } from '../infra/nats/dispatcher.ts';
+import { exampleProfile } from '../core/records/examples.test-support.ts';
 import { MemoryStore } from '../tests/memory-store.ts';
 import type { ActivityPorts } from './ports.ts';
 import { Recompute } from './recompute.ts';
@@ -11,22 +12,13 @@ const jobIdOf = (stage: Stage, input: { readonly generation?: number }) => `${st
 const [runId, other] = ['toy-20260102-030405-abcd', 'toy-20260102-030405-abce'];
 
 function request(of: string, store = new MemoryStore()): JobRequest<'checkpoint'> {
-  const profile = {
-    id: 'p',
-    compute: 'fp32',
-    deterministic: true,
-    engine: 'native',
-    device: 'avx2',
-    build: 'e',
-    maxTokensPerMicroBatch: 1,
-  } as const;
   return {
     stage: 'checkpoint',
     runId: of,
     at: { term: 1, iteration: 1 },
     store,
     profile: 'p',
-    input: { iteration: 1, state: 's', model: 'm', profile },
+    input: { iteration: 1, state: 's', model: 'm', profile: exampleProfile },
   };
 }
 

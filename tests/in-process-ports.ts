@@ -1,6 +1,7 @@
 /** The ports of the activities in one process: those of a control process, without the queue, Temporal and a fleet. */
 import type { ActivityPorts } from '../activities/index.ts';
 import type { Store } from '../core/ports/store.ts';
+import { examplePresence } from '../core/wire/examples.test-support.ts';
 import type { Presence } from '../core/wire/messages.ts';
 import { EventCounts } from '../infra/fleet/event-counts.ts';
 import { jobIdOf } from '../infra/nats/dispatcher.ts';
@@ -20,23 +21,7 @@ const notHere = (): never => {
   throw new Error('an iteration in one process does not ask for this');
 };
 
-const sampler: Presence = {
-  v: 1,
-  instance: 'test',
-  worker: 'sampler',
-  incarnation: 'test',
-  pid: 1,
-  host: 'test',
-  roles: ['rollout'],
-  state: 'ready',
-  engines: [],
-  threads: 1,
-  profiles: [],
-  jobs: [],
-  failuresInARow: 0,
-  loopDelayMs: 0,
-  since: '',
-};
+const sampler: Presence = { ...examplePresence, worker: 'sampler', roles: ['rollout'] };
 
 /** `run`: runs a job; `say`: gets the lines that users see; `outside`: a worker samples that does not train. */
 export function portsInProcess(

@@ -21,8 +21,8 @@ import { engineInfo } from '../native/index.ts';
 import { savePart } from '../workers/engine/checkpoint.ts';
 import { weightsOf } from '../workers/engine/published-shards.ts';
 import { nativeEngines } from '../workers/engine/engines/native/index.ts';
-import { MemoryPlan } from '../workers/engine/engines/native/memory-plan.ts';
-import { rootOf } from '../workers/engine/state.ts';
+import { MemoryPlan } from '../workers/engine/memory-plan.ts';
+import { rootOf } from '../workers/engine/roots.ts';
 import { saveRandomModel } from './random-model.ts';
 
 const { values } = parseArgs({ options: { elements: { type: 'string', default: '1.2e9' } } });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { exampleProfile as profile } from '../records/examples.test-support.ts';
 import { checkJobInput } from './job-inputs.ts';
 
 const digest = 'a'.repeat(64);
@@ -12,15 +13,6 @@ const reward = {
   memoryMb: 512,
   concurrency: 2,
   deterministic: false,
-};
-const profile = {
-  id: 'p',
-  compute: 'fp32',
-  deterministic: true,
-  engine: 'native',
-  device: 'avx2',
-  build: 'e',
-  maxTokensPerMicroBatch: 64,
 };
 const update = { parentState: digest, batch: digest, model: digest, profile, save: true };
 

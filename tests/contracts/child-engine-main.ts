@@ -18,7 +18,7 @@ import { machineBytes } from '../../infra/machine-memory.ts';
 import type { NativeGenerator } from '../../native/index.ts';
 import { generatorWith, nativeEngines } from '../../workers/engine/engines/native/index.ts';
 import type { NativePolicy } from '../../workers/engine/engines/native/policy.ts';
-import { MemoryPlan } from '../../workers/engine/engines/native/memory-plan.ts';
+import { MemoryPlan } from '../../workers/engine/memory-plan.ts';
 import type { FromChild, Piece, SourceFacts, ToChild } from './child-engine-protocol.ts';
 
 const engines = nativeEngines(new MemoryPlan(machineBytes()));

@@ -34,7 +34,7 @@ import type {
 import { packageRoot } from '../../infra/home.ts';
 import { arithmeticOf, engineInfo, nativeFacts } from '../../native/index.ts';
 import { SteppedStreams } from '../../workers/engine/engines/stepped-streams.ts';
-import { publicationRoot } from '../../workers/engine/state.ts';
+import { publicationRoot } from '../../workers/engine/roots.ts';
 import type { FromChild, Piece, Target, ToChild } from './child-engine-protocol.ts';
 
 export interface ChildOptions {

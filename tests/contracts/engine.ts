@@ -10,7 +10,7 @@ import type { AdamW, ComputeType, PackedBatch, PolicyEngine, StateSource } from 
 import { publishedBytes } from '../../core/records/publications.ts';
 import { blockHasher } from '../../infra/store/block-hasher.ts';
 import type { DecodedTokens, GenerateRequest, OwningSampler, SamplerRoom } from '../../core/ports/sampler.ts';
-import { rootOf } from '../../workers/engine/state.ts';
+import { rootOf } from '../../workers/engine/roots.ts';
 import { batchOf, randomOf } from '../../native/testing/decoders.ts';
 import { savedModel } from './model.ts';
 

@@ -13,7 +13,7 @@ import type { Components } from '../../core/records/components.ts';
 import type { CheckpointOutput } from '../../core/wire/jobs.ts';
 import { builtProgram } from '../../infra/home.ts';
 import type { PartRoots, StateDigests } from '../../infra/store/digest.ts';
-import { rootsOf } from './state.ts';
+import { rootsOf } from './roots.ts';
 import type { RunDigests, RunState } from './state.ts';
 import { CheckpointCopies, sizesOf } from './checkpoint-copies.ts';
 import type { Room } from './checkpoint-copies.ts';

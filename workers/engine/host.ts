@@ -46,7 +46,7 @@ import type { Generation } from './generation.ts';
 import { wholeWeights } from './growing-weights.ts';
 import type { ReadableWeights } from './growing-weights.ts';
 import type { JournalPorts } from './journal-writer.ts';
-import { MemoryPlan } from './engines/native/memory-plan.ts';
+import { MemoryPlan } from './memory-plan.ts';
 import { engineRegistry } from './engines/registry.ts';
 import { factsOf, kindOf, requireServed, resolveProfile } from './profile.ts';
 import { OnnxModels } from './onnx-models.ts';

@@ -5,7 +5,7 @@ import type { Digest } from '../../core/ids.ts';
 import { OnnxClassifier, onnxBytes, OnnxModelError } from '../../infra/onnx/classifier.ts';
 import { padTokenOf } from '../../models/config.ts';
 import { readConfigJson } from '../../models/weights.ts';
-import type { MemoryPlan } from './engines/native/memory-plan.ts';
+import type { MemoryPlan } from './memory-plan.ts';
 
 interface Open {
   readonly key: string;

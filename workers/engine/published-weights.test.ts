@@ -13,7 +13,8 @@ import { generate, randomNumbers, randomPrompt, randomShape, request } from '../
 import { createGenerator, engineInfo } from '../../native/index.ts';
 import { batchOf, decoder, trainerOf } from '../../native/testing/decoders.ts';
 import { NativePolicy } from './engines/native/policy.ts';
-import { publicationRoot, RunState } from './state.ts';
+import { publicationRoot } from './roots.ts';
+import { RunState } from './state.ts';
 
 const sizes = {
   hidden_size: 40,

@@ -27,7 +27,7 @@ import { OwningNativeSampler } from './engines/native/sampler.ts';
 import { savePublished } from './published-shards.ts';
 import { RolloutModel } from './rollout-model.ts';
 import type { WantedWeights } from './rollout-model.ts';
-import { publicationRoot, rootOf } from './state.ts';
+import { publicationRoot, rootOf } from './roots.ts';
 
 const secret = 'cd'.repeat(32);
 const runId = 'run' as RunId;

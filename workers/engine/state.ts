@@ -4,39 +4,13 @@ import type { BlockHash, Call, PolicyEngine, StateSource, WeightsFormat } from '
 import { newBlockHash } from '../../core/records/block-hash.ts';
 import { actorOf, componentOf, mapComponents, someOf } from '../../core/records/components.ts';
 import type { Components } from '../../core/records/components.ts';
-import { bytesOfDtype, publishedBytes } from '../../core/records/publications.ts';
 import type { Publication } from '../../core/records/publications.ts';
 import type { BatchRecord } from '../../core/records/schema.ts';
 import type { UpdateOutput } from '../../core/wire/jobs.ts';
 import type { Stored } from '../../infra/store/records.ts';
-import { blockBytes, lineageDigest, runStateOf, stateDigestsOf, treeRoot } from '../../infra/store/digest.ts';
+import { lineageDigest, runStateOf, stateDigestsOf } from '../../infra/store/digest.ts';
 import type { PartRoots, StateDigests } from '../../infra/store/digest.ts';
-
-/** Root of a part of the state, whose blocks the engine hashes. */
-export async function rootOf(engine: PolicyEngine, name: string, hash: BlockHash, call?: Call): Promise<Digest> {
-  const part = engine.parts.find((one) => one.name === name);
-  if (part === undefined) throw new Error(`a state has no part ${name}`);
-  const blocks = await engine.blockDigests(name, blockBytes, hash, call);
-  return treeRoot(part.elements * bytesOfDtype[part.dtype], blocks, hash);
-}
-
-/** Roots of all parts of a component's state. */
-export async function rootsOf(engine: PolicyEngine, hash: BlockHash, call?: Call): Promise<PartRoots> {
-  const roots: Record<string, Digest> = {};
-  for (const { name } of engine.parts) roots[name] = await rootOf(engine, name, hash, call);
-  return roots;
-}
-
-/** Digest of a publication of the engine's weights. `hash`: of the blocks of fp32 values. */
-export async function publicationRoot(
-  engine: PolicyEngine,
-  format: WeightsFormat,
-  hash: BlockHash,
-  call?: Call,
-): Promise<Digest> {
-  if (format === 'F32') return rootOf(engine, 'weights', hash, call);
-  return treeRoot(publishedBytes(engine.parameters, format), await engine.publishedDigests(blockBytes, call), 'blake3');
-}
+import { publicationRoot, rootsOf } from './roots.ts';
 
 /** Digests of a component's state. */
 export interface ComponentDigests extends StateDigests {

@@ -19,7 +19,7 @@ import {
   nativeName,
 } from '../../../../native/index.ts';
 import type { NativeGenerator } from '../../../../native/index.ts';
-import type { MemoryPlan } from './memory-plan.ts';
+import type { MemoryPlan } from '../../memory-plan.ts';
 import { NativePolicy } from './policy.ts';
 import { NativeSampler, OwningNativeSampler } from './sampler.ts';
 import type { MakeGenerator } from './sampler.ts';

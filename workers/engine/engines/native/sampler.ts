@@ -9,7 +9,7 @@ import type {
 } from '../../../../core/ports/sampler.ts';
 import type { Call, EngineParameter, StateSource, WeightsFormat } from '../../../../core/ports/policy.ts';
 import type { NativeGenerator } from '../../../../native/index.ts';
-import { publicationRoot } from '../../state.ts';
+import { publicationRoot } from '../../roots.ts';
 import { SteppedStreams } from '../stepped-streams.ts';
 import type { Stepped } from '../stepped-streams.ts';
 import { paced } from './paced-sampler.ts';

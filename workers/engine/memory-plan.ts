@@ -2,9 +2,9 @@
  * One plan of memory for all models of a process: policy, reference, the model that only samples, and their caches. A
  * model that does not fit is refused before anything is allocated; a cache takes what is left.
  */
-import { cacheShare } from '../../../../core/engine-memory.ts';
-import { UnfitError } from '../../../../core/errors.ts';
-import { showBytes } from '../../../../core/quantities.ts';
+import { cacheShare } from '../../core/engine-memory.ts';
+import { UnfitError } from '../../core/errors.ts';
+import { showBytes } from '../../core/quantities.ts';
 
 export class MemoryPlan {
   readonly #limit: number;
