@@ -1,20 +1,20 @@
 /** All activities of a control process, made from its ports. */
 import { fleetActivities } from './fleet/index.ts';
 import { janitorActivities } from './janitor.ts';
-import { openTerm } from './open-term.ts';
-import type { ActivityPorts } from './ports.ts';
-import { recordState } from './record-state.ts';
-import type { StateToRecord } from './record-state.ts';
-import { recoverHead } from './recover-head.ts';
-import { Recompute } from './recompute.ts';
-import { RunContexts } from './run-context.ts';
-import type { RunRef } from './run-context.ts';
+import { openTerm } from './term/open-term.ts';
+import type { ActivityPorts } from './ports/index.ts';
+import { recordState } from './term/record-state.ts';
+import type { StateToRecord } from './term/record-state.ts';
+import { recoverHead } from './term/recover-head.ts';
+import { Recompute } from './term/recompute.ts';
+import { RunContexts } from './term/run-context.ts';
+import type { RunRef } from './term/run-context.ts';
 import { scheduleActivities } from './schedules.ts';
 import { stageActivities } from './stages/index.ts';
 
-export type { ActivityPorts, LiveNote } from './ports.ts';
-export type { RecoveredHead } from './recover-head.ts';
-export type { RunRef } from './run-context.ts';
+export type { ActivityPorts, LiveNote } from './ports/index.ts';
+export type { RecoveredHead } from './term/recover-head.ts';
+export type { RunRef } from './term/run-context.ts';
 export type { UpdateSummary } from './stages/index.ts';
 
 export function createActivities(ports: ActivityPorts) {

@@ -1,5 +1,5 @@
-/** The janitor's activity: removes unreachable objects (infra/retention). */
-import type { ActivityPorts } from './ports.ts';
+/** The janitor's activity: removes unreachable objects (log/retention). */
+import type { ActivityPorts } from './ports/index.ts';
 
 /** The store, as an argument of the janitor's workflow. */
 export interface StoreRef {

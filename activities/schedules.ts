@@ -12,8 +12,8 @@ import { endedStates } from '../core/run-states.ts';
 import { decideFiring, isOf, isoSeconds, kindOf } from '../core/schedules/decide.ts';
 import type { Decision, Firing } from '../core/schedules/decide.ts';
 import type { FiringCarry, FiringOutcome } from '../core/wire/workflow.ts';
-import type { ScheduleLog } from '../infra/store/schedule-log.ts';
-import type { ActivityPorts } from './ports.ts';
+import type { ScheduleLog } from '../log/schedules/schedule-log.ts';
+import type { ActivityPorts } from './ports/index.ts';
 
 /** How often a waiting time checks whether its turn has come. */
 const lookMs = 1_000;

@@ -13,7 +13,7 @@ import {
   trainedComponents,
   trainedTogether,
 } from '../core/recipe/index.ts';
-import type { SamplingSettings } from '../core/ports/sampler.ts';
+import type { SamplingSettings } from '../core/sampling-settings.ts';
 import type { LossSettings, OptimizerSettings, RolloutCorrectionSettings, RunInputs } from '../core/records/schema.ts';
 import type { CurriculumSettings } from '../core/rl/curriculum.ts';
 import { resolveWarmupSteps } from '../core/rl/lr-schedule.ts';
@@ -26,7 +26,7 @@ import type {
   ScheduleSettings,
   TrainedBeside,
   Trains,
-} from '../core/wire/jobs.ts';
+} from '../core/wire/jobs/index.ts';
 
 /** Components of a run that are trained together, as a job names them. */
 export type Part = Trains;
@@ -77,7 +77,7 @@ export function promptsPerJob(recipe: Recipe, purpose: RolloutPurpose): number {
 }
 
 /** Optimiser steps of one iteration when no sample is filtered. */
-export function stepsPerIteration(recipe: Recipe): number {
+function stepsPerIteration(recipe: Recipe): number {
   if (!samplesResponses(recipe.kind)) return 1;
   return Math.ceil(recipe.data.train_batch_size / recipe.actor.ppo_mini_batch_size) * recipe.actor.ppo_epochs;
 }

@@ -2,8 +2,8 @@
  * Reads from results when jobs ran. This gives the wall time of a stage, independent of which process asked for its
  * jobs.
  */
-import type { Stage } from '../core/wire/jobs.ts';
-import type { JobResult } from '../infra/nats/wait-session.ts';
+import type { Stage } from '../core/wire/jobs/index.ts';
+import type { JobResult } from '../core/ports/jobs.ts';
 
 /** Milliseconds since the epoch. */
 export interface Span {

@@ -1,8 +1,8 @@
 /** A janitor's pass now, over every store that this machine knows. */
-import { sweepStore } from '../infra/retention/sweep.ts';
-import type { Sweep } from '../infra/retention/sweep.ts';
+import { sweepStore } from '../log/retention/sweep.ts';
+import type { Sweep } from '../log/retention/sweep.ts';
 import type { ApiContext } from './context.ts';
-import { openKnownStores } from './runs/find.ts';
+import { openKnownStores } from './stores/find.ts';
 
 export interface StoreSweep extends Sweep {
   /** URL of the store. */

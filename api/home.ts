@@ -1,1 +1,1 @@
-export { petrelHome as homeOf } from '../infra/home.ts';
+export { petrelHome } from '../infra/home.ts';

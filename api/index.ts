@@ -1,39 +1,149 @@
 /**
- * petrel as a library: `import { openStack } from 'petrel'`. What the command line can do with runs, typed, without
- * console, environment or process.exit. Errors are `PetrelError`s with a stable `code`, a message and a `hint`.
+ * petrel as a library: `import { openStack } from 'petrel'`. Everything that the command line does, typed, without
+ * console, environment or process.exit: it is the first user of this file. Errors are `PetrelError`s with a stable
+ * `code`, a message and a `hint`. docs/do/library.md has a whole program.
  */
-import { mkdirSync } from 'node:fs';
-import { homedir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { runIssues } from '../core/recipe/index.ts';
-import type { ApiContext } from './context.ts';
-import { collectGarbage } from './garbage.ts';
-import type { GarbageRequest, StoreSweep } from './garbage.ts';
-import { homeOf } from './home.ts';
-import { planRun } from './plan/plan.ts';
-import type { PlanReport } from './plan/report.ts';
-import { loadRecipe } from './recipes/recipe-file.ts';
-import type { LoadedRecipe } from './recipes/recipe-file.ts';
-import { recipeErrors } from './recipes/recipe-issues.ts';
-import { Run } from './run.ts';
-import { findRun, listRunIds, openKnownStores, openRun } from './runs/find.ts';
-import { startRun } from './runs/start.ts';
-import { bringUp, stopStack } from './stack.ts';
 
-export { PetrelError } from '../core/errors.ts';
-export type { RunState } from '../core/run-states.ts';
-export type { ApiContext } from './context.ts';
-export type { GarbageRequest, StoreSweep } from './garbage.ts';
-export type { PlanReport } from './plan/report.ts';
+// A stack and its runs, as objects for programs. The functions below take `stack.context`.
+export { openStack, Stack } from './open-stack.ts';
+export type { RecipeRequest, StackOptions } from './open-stack.ts';
 export { Run } from './run.ts';
 export type { ExportedPolicy, ExportRequest } from './run.ts';
-export type { RunProgress } from './runs/follow.ts';
-export type { ForkRequest } from './runs/fork.ts';
-export type { MetricRow } from './runs/metric-rows.ts';
-export type { Outcome } from './runs/outcome.ts';
-export type { ResumeRequest } from './runs/resume.ts';
+export type { ApiContext } from './context.ts';
+
+// Runs: these functions find, start, follow, change and delete them.
+export { findRun, listRunIds, openKnownStores, openRun } from './stores/find.ts';
+export type { FoundRun, ListedRun, RunLog } from './stores/find.ts';
+export { startRun } from './runs/start.ts';
+export type { StartedRun } from './runs/start.ts';
+export { followRun, timeLeft } from './runs/follow.ts';
+export type { FollowOptions, RunProgress } from './runs/follow.ts';
+export { waitUntilEnd } from './runs/wait.ts';
+export { runSummary } from './runs/summary.ts';
 export type { RunSummary } from './runs/summary.ts';
-export type { Verdict } from './ledger/verdict.ts';
+export { runStatus } from './runs/status-report.ts';
+export type { RunStatus, WorkerStatus } from './runs/status-report.ts';
+export { activityText } from './runs/activity.ts';
+export { runOutcome } from './runs/outcome.ts';
+export type { RunOutcome } from './runs/outcome.ts';
+export { runCurves } from './runs/curve.ts';
+export type { RunCurve } from './runs/curve.ts';
+export { refuseIfEnded, requestRunState } from './runs/desired-state.ts';
+export type { RequestAnswer } from './runs/desired-state.ts';
+export { resumeRun } from './runs/resume.ts';
+export type { ResumeRequest } from './runs/resume.ts';
+export type { TermPlan } from './runs/next-term.ts';
+export type { AbandonedIteration } from './runs/abandoned.ts';
+export { recipeChangeText } from './runs/changed-recipe.ts';
+export { forkRun } from './runs/fork.ts';
+export type { Fork, ForkRequest } from './runs/fork.ts';
+export { refuseUnlessEnded, refuseWhileForked, removalLoss, removeRun } from './runs/removal.ts';
+export type { RemovalLoss } from './runs/removal.ts';
+export { isStoreRefusal, patientLog, patientRun } from './runs/patient-store.ts';
+
+// Metrics and samples: what a run reported for each iteration, and the responses behind the numbers.
+export { listMetrics, metricNames, metricNamesMeant, metricRows, metricValue } from './runs/metric-rows.ts';
+export type { ListedMetric, MetricRow } from './runs/metric-rows.ts';
+export { followMetrics } from './runs/follow-metrics.ts';
+export { readSamples } from './runs/read-samples.ts';
+export type { SampleRequest } from './runs/read-samples.ts';
+export type { SampleView } from './runs/samples.ts';
+
+// Logs: the lines that the processes of a run write, stored and live.
+export { listenToLog, LogReader } from './runs/log-lines.ts';
+export type { LogLine } from '../core/wire/messages.ts';
+
+// Checkpoints: these functions list, verify and export them.
+export { listCheckpoints, retentionFloor } from './checkpoints/list.ts';
+export type { CheckpointRow } from './checkpoints/list.ts';
+export { findLogHole, verifyBatches, verifyCheckpoints } from './checkpoints/verify.ts';
+export type { CheckpointVerdict, IterationVerdict } from './checkpoints/verify.ts';
+export { verifyInputs } from './checkpoints/verify-inputs.ts';
+export type { InputVerdict } from './checkpoints/verify-inputs.ts';
+export { exportPolicy } from './checkpoints/export.ts';
+export type { ExportDtype } from './checkpoints/export.ts';
+
+// The ledger: the verifier proves what a run trained on, and the janitor removes what no run needs.
+export { verifyLedger } from './ledger/verify.ts';
+export type { LedgerFault, LedgerVerdict } from './ledger/verify.ts';
+export { collectGarbage } from './garbage.ts';
+export type { GarbageRequest, StoreSweep } from './garbage.ts';
+
+// Recipes: these functions read one, begin one, or import one of verl.
+export { loadRecipe } from './recipes/recipe-file.ts';
+export type { LoadedRecipe } from './recipes/recipe-file.ts';
+export { recipeErrors } from './recipes/recipe-issues.ts';
+export { initRecipe } from './init/init.ts';
+export type { InitRequest } from './init/init.ts';
+export { importRecipe } from './recipes/import/import-recipe.ts';
+export type { ImportedRecipe } from './recipes/import/import-recipe.ts';
+export { measureImports } from './recipes/import/measure.ts';
+export type { ImportMeasure } from './recipes/import/measure.ts';
+export type { ImportInputs } from './recipes/import/read-source.ts';
+export { isImportOverride } from './recipes/import/keys/overrides-file.ts';
+export { importReasonText } from './recipes/import/keys/map-entries.ts';
+export { importLossText, importLossTitle } from './recipes/import/keys/losses.ts';
+export type { ImportedKey, ImportLoss, KeyOutcome } from './recipes/import/keys/outcome.ts';
+export { writeNewFile } from './new-file.ts';
+
+// The plan: a recipe's checks, batch arithmetic, memory and disk, before anything starts.
+export { planRun } from './plan/plan.ts';
+export type { PlanOptions } from './plan/plan.ts';
+export type { PlanReport } from './plan/report.ts';
+
+// The doctor: checks of this machine and its set-up.
+export { doctorChecks } from './doctor/checks.ts';
+export type { DoctorLine } from './doctor/checks.ts';
+
+// Models and data: these functions make a model to start from, and rows to train on.
+export { initModel } from './models/init.ts';
+export { exportOnnx } from './models/export-onnx.ts';
+export { arithmeticRows } from './data/arithmetic.ts';
+export { ARITHMETIC_PRESETS, ARITHMETIC_SPLITS } from './data/presets.ts';
+export type { ArithmeticPreset, ArithmeticSplit } from './data/presets.ts';
+export { prepareRows } from './data/verl-rows.ts';
+export { PREPARED_DATASETS, PREPARED_SPLITS } from './data/preparations.ts';
+export type { PreparedDataset, PreparedSplit } from './data/preparations.ts';
+export { readRowPrompts, writeRows } from './data/rows-file.ts';
+
+// Workers: what only a running stack knows about them, and how a machine joins and leaves.
+export { openLiveSource } from './live-source.ts';
+export type { Driven, LiveSource } from './live-source.ts';
+export { machineStatus } from './runs/machine-status.ts';
+export type { MachineStatus } from './runs/machine-status.ts';
+export { joinFleet } from './fleet/join.ts';
+export type { JoinOptions } from './fleet/join.ts';
+export { createFleetToken, writeJoinProgram } from './fleet/token.ts';
+export { revokeFromFleet } from './fleet/revoke.ts';
+
+// The fleet and its cost: which machines are wanted, which are there, and what they have cost.
+export { applyFleet, drainInstance, removePool, scaleFleet } from './fleet/wanted.ts';
+export { listFleet } from './fleet/list.ts';
+export type { FleetList } from './fleet/list.ts';
+export { costReport, fleetReport, fleetYaml, livingFleet } from './fleet/view.ts';
+export type { CostReport, FleetInstance, FleetReport } from './fleet/view.ts';
+export { RunCost } from './fleet/run-cost.ts';
+export { controllerMachinePolicy, workerStorePolicy } from './fleet/policy.ts';
+export type { PolicyDocument } from './fleet/policy.ts';
+
+// Schedules: these functions start runs by the clock.
+export { addSchedule } from './schedules/add.ts';
+export type { ScheduleRequest } from './schedules/add.ts';
+export { findSchedule, listSchedules } from './schedules/find.ts';
+export type { FoundSchedule } from './schedules/find.ts';
+export { readSchedule, readSchedules } from './schedules/read.ts';
+export type { FiringSummary, ScheduleSummary } from './schedules/summary.ts';
+export { pauseSchedule, removeSchedule, unpauseSchedule } from './schedules/change.ts';
+export { triggerSchedule } from './schedules/trigger.ts';
+
+// The stack: servers, control process and workers of this machine.
+export { fullDisks, instanceName, namingFullDisk, stackName, startStack, stopStack } from './stack.ts';
+export type { StackInfo, WantedStack } from './stack.ts';
+
+// The home: the folder that holds the stack of this machine.
+export { petrelHome } from './home.ts';
+
+// Losses, estimators and samplers of your own: the types that their files have.
 export type {
   Detached,
   OwnAdvantageEstimator,
@@ -43,96 +153,26 @@ export type {
   OwnLossInput,
   OwnLossSettings,
   OwnPolicyLoss,
+  OwnRows,
   OwnSampler,
   OwnSamplerInput,
   OwnSamplerResult,
   OwnSamplerRow,
   OwnSampling,
-  OwnRows,
   SequenceLoss,
   TokenLoss,
 } from '../core/rl/own/types.ts';
 
-export interface StackOptions {
-  /** PETREL_HOME of the stack; `~/.petrel` unless given. */
-  readonly home?: string;
-  /** The folder that relative paths are read from; the process's working folder unless given. */
-  readonly cwd?: string;
-  /** Variables for the hub and S3 clients and for `env:NAME` in recipes. None unless given; usually `process.env`. */
-  readonly env?: NodeJS.ProcessEnv;
-  /** Takes sentences for people, such as which process starts. */
-  readonly notice?: (text: string) => void;
-}
-
-/** A recipe file (or the folder of one, or an example's name) and `key=value` overrides. */
-export interface RecipeRequest {
-  readonly recipe: string;
-  readonly overrides?: readonly string[];
-}
-
-/** The stack of this machine. Nothing is started before something needs it. */
-export function openStack(options: StackOptions = {}): Stack {
-  const home = resolve(options.home ?? join(homedir(), '.petrel'));
-  mkdirSync(home, { recursive: true, mode: 0o700 });
-  return new Stack({
-    home: homeOf({ PETREL_HOME: home }),
-    cwd: resolve(options.cwd ?? '.'),
-    env: options.env ?? {},
-    notice: options.notice ?? (() => undefined),
-  });
-}
-
-export class Stack {
-  readonly #context: ApiContext;
-
-  constructor(context: ApiContext) {
-    this.#context = context;
-  }
-
-  /** Checks a recipe as `petrel plan` does; starts nothing. Throws InvalidInputError for a recipe that is none. */
-  plan(request: RecipeRequest): Promise<PlanReport> {
-    return planRun(this.#load(request), this.#context);
-  }
-
-  /** Starts a run. The run continues when this process ends. Throws InvalidInputError before anything is written. */
-  async start(request: RecipeRequest): Promise<Run> {
-    const { recipe, layers } = this.#load(request);
-    const problems = runIssues(recipe);
-    if (problems.length > 0) throw recipeErrors(problems, layers);
-    const { runId, log } = await startRun(recipe, this.#context);
-    return new Run({ runId, log, record: await log.run() }, this.#context);
-  }
-
-  /** A run by its id, or the newest of a name. Throws TerminalError `NotFound`. */
-  async run(idOrName: string): Promise<Run> {
-    return new Run(await findRun(idOrName, this.#context), this.#context);
-  }
-
-  /** Every run of the stores that this machine knows, newest first. */
-  async *runs(): AsyncGenerator<Run> {
-    const { home, notice } = this.#context;
-    for (const listed of await listRunIds(await openKnownStores(home, notice))) {
-      const found = await openRun(listed);
-      if (found !== undefined) yield new Run(found, this.#context);
-    }
-  }
-
-  /** Removes what no run needs any more: `petrel gc`. */
-  collectGarbage(request: GarbageRequest): Promise<StoreSweep[]> {
-    return collectGarbage(request, this.#context);
-  }
-
-  /** Starts the servers and workers, or leaves those that run as they are. */
-  async up(): Promise<void> {
-    await bringUp(this.#context);
-  }
-
-  /** Stops the servers and workers. Runs continue at the next `up`. */
-  async down(): Promise<void> {
-    await stopStack(this.#context.home);
-  }
-
-  #load({ recipe, overrides = [] }: RecipeRequest): LoadedRecipe {
-    return loadRecipe(recipe, overrides, this.#context.cwd);
-  }
-}
+// Errors and the states in which a run ends: the class of an error says what helps, its code names the case.
+export {
+  FencedError,
+  InvalidInputError,
+  PauseError,
+  PetrelError,
+  PreemptedError,
+  RetryableError,
+  TerminalError,
+  UnfitError,
+} from '../core/errors.ts';
+export { endedStates } from '../core/run-states.ts';
+export type { DesiredState, RunState } from '../core/run-states.ts';

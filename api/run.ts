@@ -2,27 +2,34 @@
 import { join, resolve } from 'node:path';
 import type { RunId } from '../core/ids.ts';
 import { actorOf } from '../core/records/components.ts';
+import type { LogLine } from '../core/wire/messages.ts';
 import type { DesiredState, RunState } from '../core/run-states.ts';
 import { exportPolicy } from './checkpoints/export.ts';
 import type { ExportDtype } from './checkpoints/export.ts';
+import { listCheckpoints } from './checkpoints/list.ts';
+import type { CheckpointRow } from './checkpoints/list.ts';
 import type { ApiContext } from './context.ts';
 import { verifyLedger } from './ledger/verify.ts';
-import type { Verdict } from './ledger/verdict.ts';
-import { requestState } from './runs/desired-state.ts';
-import type { FoundRun } from './runs/find.ts';
+import type { LedgerVerdict } from './ledger/verdict.ts';
+import { requestRunState } from './runs/desired-state.ts';
+import type { FoundRun } from './stores/find.ts';
 import { followRun } from './runs/follow.ts';
 import type { RunProgress } from './runs/follow.ts';
+import { readSamples } from './runs/read-samples.ts';
+import type { SampleRequest } from './runs/read-samples.ts';
+import type { SampleView } from './runs/samples.ts';
+import { LogReader } from './runs/log-lines.ts';
 import { forkRun } from './runs/fork.ts';
 import type { ForkRequest } from './runs/fork.ts';
 import { metricRows } from './runs/metric-rows.ts';
 import type { MetricRow } from './runs/metric-rows.ts';
-import { outcomeOf } from './runs/outcome.ts';
-import type { Outcome } from './runs/outcome.ts';
+import { runOutcome } from './runs/outcome.ts';
+import type { RunOutcome } from './runs/outcome.ts';
 import { refuseUnlessEnded, refuseWhileForked, removeRun } from './runs/removal.ts';
 import { resumeRun } from './runs/resume.ts';
 import type { ResumeRequest } from './runs/resume.ts';
 import { tokenisedBy } from './runs/row-tokens.ts';
-import { summaryOf } from './runs/summary.ts';
+import { runSummary } from './runs/summary.ts';
 import type { RunSummary } from './runs/summary.ts';
 
 export interface ExportRequest {
@@ -57,7 +64,7 @@ export class Run {
 
   /** Where the run stands, from the store alone. */
   summary(): Promise<RunSummary> {
-    return summaryOf(this.#found);
+    return runSummary(this.#found);
   }
 
   /**
@@ -76,8 +83,8 @@ export class Run {
   }
 
   /** The run's newest checkpoint, validation accuracy before and after, and what bought instances have cost. */
-  outcome(): Promise<Outcome> {
-    return outcomeOf(this.#found.log, this.#context);
+  outcome(): Promise<RunOutcome> {
+    return runOutcome(this.#found.log, this.#context);
   }
 
   /** Ascending by iteration. `last`: only the newest ones. */
@@ -85,9 +92,27 @@ export class Run {
     return metricRows(this.#found.log, last);
   }
 
+  /**
+   * Prompts, responses and rewards of an iteration or a validation, the newest unless `iteration` is given. Throws
+   * TerminalError `NotFound` for one that is not there.
+   */
+  samples(request: SampleRequest = {}): Promise<SampleView[]> {
+    return readSamples(this.#found, request, this.#context);
+  }
+
+  /** The newest stored log lines, ordered by time. */
+  logLines(count: number): Promise<LogLine[]> {
+    return new LogReader(this.#found.log.store, this.id).newest(count);
+  }
+
+  /** Ascending by iteration. */
+  checkpoints(): Promise<CheckpointRow[]> {
+    return listCheckpoints(this.#found.log);
+  }
+
   /** pause: after the current iteration, processes stay. stop: with a checkpoint. cancel: where it is. */
   async request(desired: Exclude<DesiredState, 'run'>): Promise<void> {
-    await requestState(this.#found, desired, this.#context);
+    await requestRunState(this.#found, desired, this.#context);
   }
 
   /** Continues it, from its end or from an earlier iteration, with its own recipe or a changed one. */
@@ -103,7 +128,7 @@ export class Run {
   /**
    * Reads every record again and proves that each sample was used once or is listed as dropped. `deep`: tensors, too.
    */
-  verify({ deep = false } = {}): Promise<Verdict> {
+  verify({ deep = false } = {}): Promise<LedgerVerdict> {
     const { runId, log } = this.#found;
     return verifyLedger(log.store, runId, {
       deep,
@@ -130,7 +155,7 @@ export class Run {
 
   /** Deletes a run that has ended. Throws TerminalError `Conflict` for others, and while a fork still needs it. */
   async remove(): Promise<void> {
-    const summary = await summaryOf(this.#found);
+    const summary = await runSummary(this.#found);
     refuseUnlessEnded(summary);
     await refuseWhileForked(this.#found);
     await removeRun(this.#found, summary, new Date());

@@ -16,8 +16,8 @@ import {
 import type { StackInfo } from '../infra/stack/index.ts';
 import { isFull } from '../infra/store/free-space.ts';
 import type { ApiContext } from './context.ts';
-import { openKnownStores } from './runs/find.ts';
-import type { FoundRun } from './runs/find.ts';
+import { openKnownStores } from './stores/find.ts';
+import type { FoundRun } from './stores/find.ts';
 
 export { instanceName, type StackInfo, readStack, stackName, stopStack };
 
@@ -31,7 +31,7 @@ export interface WantedStack {
 }
 
 /** Brings the stack up, or leaves the one that runs as it is where nothing else is wanted. */
-export async function bringUp(
+export async function startStack(
   { home, notice }: ApiContext,
   { workers, listen, takeOver = false }: WantedStack = {},
 ): Promise<StackInfo> {

@@ -1,5 +1,5 @@
 /** The products with weights that a size needs, as shapes. Attention's own products are not among them. */
-import type { ComputeType } from '../core/ports/policy.ts';
+import type { ComputeType } from '../core/parameters.ts';
 import type { Size } from './sizes.ts';
 
 /** [m, k] times [k, n], `count` times. */

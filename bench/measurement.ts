@@ -1,5 +1,5 @@
 /** The type of a measurement. To add one, write a file under measurements/ and a line in registry.ts. */
-import type { ComputeType } from '../core/ports/policy.ts';
+import type { ComputeType } from '../core/parameters.ts';
 
 /** Figures by row name. */
 export type Values = Readonly<Record<string, number>>;

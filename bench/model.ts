@@ -1,5 +1,5 @@
 /** A model of a size with random weights, created in place, because a second copy would show in the memory rows. */
-import { readDecoderSpec } from '../models/config.ts';
+import { readDecoderSpec } from '../native/model/config.ts';
 import { createTrainer } from '../native/index.ts';
 import type { NativeTrainer } from '../native/index.ts';
 import type { BenchSettings } from './measurement.ts';

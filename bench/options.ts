@@ -6,7 +6,7 @@ import { lowerBothSides } from './lowering.ts';
 import { peerNames } from './measurement.ts';
 import type { BenchSettings, Measurement, PeerName } from './measurement.ts';
 
-export const usage = `usage: npm run bench -- [--json] [--only a,b.*] [--peer torch|trl] [--precision fp32|bf16] [--threads N] [--class C]
+const usage = `usage: npm run bench -- [--json] [--only a,b.*] [--peer torch|trl] [--precision fp32|bf16] [--threads N] [--class C]
                             [--quick] [--write FILE]
   --only    rows by name, by a pattern with *, or by the beginning of a name (train, decode.S)
   --peer    run torch or, for the row lesson, trl on the same work in turn with petrel; PETREL_PYTHON is its Python

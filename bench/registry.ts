@@ -4,6 +4,7 @@ import { advantageCost, lossCost } from './measurements/algorithms.ts';
 import { checkpointCost } from './measurements/checkpoint.ts';
 import { millionRows } from './measurements/dataset.ts';
 import { decodeThroughput } from './measurements/decode.ts';
+import { farStore } from './measurements/far-store.ts';
 import { faultCost, faultNames } from './measurements/faults.ts';
 import { groupsThroughput } from './measurements/groups.ts';
 import { journalCost } from './measurements/journal.ts';
@@ -47,5 +48,5 @@ export const MEASUREMENTS: readonly Measurement[] = [
   requestsOfLooks,
   millionRows,
   planRows,
-  ...(bucket === undefined ? [] : [bucketStore(bucket)]),
+  ...(bucket === undefined ? [] : [bucketStore(bucket), farStore(bucket)]),
 ];

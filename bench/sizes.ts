@@ -65,7 +65,7 @@ export function sizeOf(name: SizeName, quick: boolean): Size {
   return size;
 }
 
-export const maxPositions = 2048;
+const maxPositions = 2048;
 
 /** config.json of a size. */
 export function configJson({ shape: keys }: Size): Readonly<Record<string, unknown>> {

@@ -22,7 +22,7 @@ if (!existsSync(main)) {
 
 /** False when set-up failed; it has said why. */
 function setUp() {
-  const bootstrap = fileURLToPath(new URL('../infra/bootstrap.mjs', import.meta.url));
+  const bootstrap = fileURLToPath(new URL('../setup/main.mjs', import.meta.url));
   const { status } = spawnSync(process.execPath, [bootstrap, '--quiet'], { stdio: ['ignore', 'inherit', 'inherit'] });
   process.exitCode = status === 0 ? undefined : 2;
   return status === 0;

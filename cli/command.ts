@@ -1,5 +1,5 @@
 /** A command as data, and what its module gets. */
-import type { ApiContext } from '../api/context.ts';
+import type { ApiContext } from '../api/index.ts';
 import type { ExitCode } from './exit-codes.ts';
 import type { Printer } from './printer/printer.ts';
 

@@ -1,4 +1,4 @@
-import { homeOf } from '../api/home.ts';
+import { petrelHome } from '../api/index.ts';
 import type { CommandContext } from './command.ts';
 import type { Printer } from './printer/printer.ts';
 
@@ -9,7 +9,7 @@ export function commandContext(printer: Printer, env: NodeJS.ProcessEnv, cwd: st
     env,
     cwd,
     get home() {
-      return homeOf(env);
+      return petrelHome(env);
     },
     notice: printer.notice,
   };

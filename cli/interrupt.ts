@@ -1,5 +1,5 @@
 /** Ctrl-C as a signal for the work of a command. */
-import { isRefusal } from '../api/runs/patient-store.ts';
+import { isStoreRefusal } from '../api/index.ts';
 
 /** Runs `work` with a signal that the first Ctrl-C aborts. A second one ends the process, as it does everywhere. */
 export async function untilInterrupted<T>(
@@ -13,7 +13,7 @@ export async function untilInterrupted<T>(
     return { interrupted: leave.signal.aborted, value };
   } catch (error) {
     // Who leaves while the store refuses has left, and met no error.
-    if (!leave.signal.aborted || !isRefusal(error)) throw error;
+    if (!leave.signal.aborted || !isStoreRefusal(error)) throw error;
     return { interrupted: true, value: undefined };
   } finally {
     process.removeListener('SIGINT', onInterrupt);

@@ -1,7 +1,6 @@
 /** The command line: words in, exit code out. */
 import { readFileSync } from 'node:fs';
 import { COMMANDS, NOUNS } from './commands.ts';
-import { homeOf } from '../api/home.ts';
 import { commandContext } from './context.ts';
 import { EXIT, exitCodeOf } from './exit-codes.ts';
 import { createPrinter } from './printer/printer.ts';
@@ -23,8 +22,8 @@ export async function main(words: readonly string[]): Promise<void> {
     });
   } catch (error) {
     // Loaded only here: a short command does not need the clients of the stack's servers.
-    const { namingFullDisk } = await import('../api/stack.ts');
-    const told = await namingFullDisk(error, homeOf(env));
+    const { errorOfFullDisk } = await import('./full-disk.ts');
+    const told = await errorOfFullDisk(error, env);
     printer(words.includes('--json')).error(told);
     process.exitCode = exitCodeOf(told);
   }

@@ -1,6 +1,6 @@
 /**
  * The kinds of runs, and how they differ: where responses come from, what a row holds, and which model is trained. The
- * stages and checks read this table; a new kind is one more entry, and a loss in workers/engine/loss.ts.
+ * stages and checks read this table; a new kind is one more entry, and a loss in workers/engine/losses/loss.ts.
  */
 export interface RunKindFacts {
   /** Responses are sampled and scored. Otherwise they come with the rows, and an iteration is one optimiser step. */

@@ -15,7 +15,7 @@ export interface TokenColumn {
 export type TokenColumns = Readonly<Record<string, TokenColumn>>;
 
 /** The column of some tokens; those of an unknown token are NaN, or −1. */
-export function columnOf(like: TokenColumn, tokens: number): TokenColumn {
+function columnOf(like: TokenColumn, tokens: number): TokenColumn {
   const length = tokens * like.width;
   const isInteger = like.data instanceof Int32Array;
   const data = isInteger ? new Int32Array(length).fill(-1) : new Float32Array(length).fill(Number.NaN);

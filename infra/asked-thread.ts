@@ -38,7 +38,7 @@ export class AskedThread<Answer> {
   }
 
   /** Does the work, with its question, after all earlier work. */
-  inTurn<T>(work: () => Promise<T>): Promise<T> {
+  allOf<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#turn.then(work);
     this.#turn = done.catch(() => {});
     return done;

@@ -13,7 +13,7 @@ export type EngineReport = z.infer<typeof report>;
 
 /** Probes the engine of this machine. Throws TerminalError where it cannot be loaded. */
 export async function engineReport(): Promise<EngineReport> {
-  const program = builtFile('native/proof/print-proof.js');
+  const program = builtFile('native/print-proof.js');
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [program]);
     return report.parse(JSON.parse(stdout));

@@ -46,7 +46,7 @@ export function builtFile(path: string): string {
   return file;
 }
 
-/** Path of a process's or a thread's bundled code: infra/bootstrap/programs-bundle.mjs lists them. */
+/** Path of a process's or a thread's bundled code: setup/programs-bundle.mjs lists them. */
 export const builtProgram = (name: string): string => builtFile(`programs/${name}.js`);
 
 /** Changes whenever the code of the processes changes; `unknown` when set-up did not make the build. */

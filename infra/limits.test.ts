@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 import { packageRoot } from './home.ts';
 import type { SmallLimit } from './limits.ts';
 
-const file = join(packageRoot(), 'infra/bootstrap/limits.mjs');
+const file = join(packageRoot(), 'setup/limits.mjs');
 
 interface Limits {
   smallLimits(limits: Map<string, number>, tasks: number): SmallLimit[];

@@ -1,4 +1,4 @@
-/** The limits of this shell that are too small for a stack: infra/bootstrap/limits.mjs, which set-up asks too. */
+/** The limits of this shell that are too small for a stack: setup/limits.mjs, which set-up asks too. */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { InvalidInputError } from '../core/errors.ts';
@@ -13,7 +13,7 @@ export interface SmallLimit {
 
 /** Empty when a stack has what it needs. */
 export async function smallLimits(): Promise<readonly SmallLimit[]> {
-  const file = join(packageRoot(), 'infra/bootstrap/limits.mjs');
+  const file = join(packageRoot(), 'setup/limits.mjs');
   const module = (await import(pathToFileURL(file).href)) as { smallLimits(): SmallLimit[] };
   return module.smallLimits();
 }

@@ -45,6 +45,8 @@ export interface BatchTensors {
   /** Samples of each micro-batch. */
   readonly microOffsets_M1: Int32Array;
   readonly microSamples: Int32Array;
+  /** The number of each sample in the whole batch; only a shard has them. */
+  readonly places_S?: Int32Array;
 }
 
 /**
@@ -83,6 +85,7 @@ export function encodeBatch(batch: BatchTensors, { iteration, parentState }: Bat
     step_offsets: i32(batch.stepOffsets_U1),
     micro_offsets: i32(batch.microOffsets_M1),
     micro_samples: i32(batch.microSamples),
+    ...(batch.places_S && { places: i32(batch.places_S) }),
   };
   return encodeSafetensors(tensors, { iteration: String(iteration), parent_state: parentState });
 }
@@ -130,6 +133,7 @@ export function decodeBatch(bytes: Uint8Array, where: string): BatchTensors {
     stepOffsets_U1: i32Of(file, 'step_offsets', where),
     microOffsets_M1: i32Of(file, 'micro_offsets', where),
     microSamples: i32Of(file, 'micro_samples', where),
+    ...(file.tensors.has('places') && { places_S: i32Of(file, 'places', where) }),
   };
   checkShapes(batch, where);
   return batch;
@@ -157,6 +161,7 @@ function checkShapes(batch: BatchTensors, where: string): void {
     accuracies: batch.accuracies_S,
     group_q: batch.groupQ_S,
     log_z: batch.logZ_S,
+    places: batch.places_S,
   });
   for (const [name, { data, width }] of Object.entries(batch.tokenColumns ?? {}))
     checkLengths(where, width * scored, { [name]: data });

@@ -4,7 +4,8 @@
  */
 import type { ByteSink } from '../core/byte-sink.ts';
 import { TerminalError } from '../core/errors.ts';
-import type { StatePart, StatePiece } from '../core/ports/policy.ts';
+import type { StatePiece } from '../core/ports/policy.ts';
+import type { StatePart } from '../core/parameters.ts';
 import { keys } from '../core/records/keys.ts';
 import type { CheckpointManifest, ComponentCheckpoint, ShardInfo } from '../core/records/schema.ts';
 import { dtypeBytes, readSafetensorsStream, safetensorsPieces } from './safetensors.ts';

@@ -6,7 +6,7 @@ import { gzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSafetensors } from './safetensors.ts';
 import { openTokenizer } from './tokenizer.ts';
-import { readConfigJson } from './weights.ts';
+import { readConfigJson } from './folder.ts';
 
 let folder: string;
 beforeEach(async () => {

@@ -3,10 +3,11 @@
  * responses".
  */
 import { at } from '../core/at.ts';
+import { offsetsOf } from '../core/offsets.ts';
 import type { BatchOrigin } from './batch-tensors.ts';
 import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
 import { checkLengths, checkOffsets } from './shape-check.ts';
-import { f32, f32Of, i32, i32Of, offsetsOf, u8, u8Of } from './trajectories.ts';
+import { f32, f32Of, i32, i32Of, u8, u8Of } from './trajectories.ts';
 
 export interface LastResponse {
   readonly row: number;

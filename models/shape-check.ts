@@ -1,6 +1,6 @@
 /** Checks of decoded tensors before they are used as indices: matching lengths, offsets and indices in range. */
 import { at } from '../core/at.ts';
-import { damage } from '../core/damage.ts';
+import { damage } from '../core/records/damage.ts';
 import type { PauseError } from '../core/errors.ts';
 
 type Numbers = Int32Array | Float32Array | Uint8Array;

@@ -217,7 +217,7 @@ class FolderTokenizer implements Tokenizer {
  * and byte tokens can turn earlier characters back into U+FFFD. So only text that was the same before and after a
  * cleanly ended token is stable.
  */
-export class TextStream {
+class TextStream {
   readonly #decode: (ids: readonly number[]) => string;
   readonly #ids: number[] = [];
   #text = '';

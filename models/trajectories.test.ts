@@ -6,11 +6,11 @@ import {
   encodeTrajectories,
   groupsOf,
   joinTrajectories,
-  offsetsOf,
   promptOf,
   singleTurn,
 } from './trajectories.ts';
 import { at } from '../core/at.ts';
+import { offsetsOf } from '../core/offsets.ts';
 import type { Trajectories } from './trajectories.ts';
 
 /** Sample s of draw d has a response of (d + s) % 4 tokens, all of them d * 100 + s. */

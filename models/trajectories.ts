@@ -1,6 +1,7 @@
 /** The tensors of a rollout's trajectories: core/records/FORMAT.md, "Trajectory tensors". */
 import { at } from '../core/at.ts';
 import type { PauseError } from '../core/errors.ts';
+import { offsetsOf } from '../core/offsets.ts';
 import { joinedTokenColumns } from '../core/token-columns.ts';
 import type { TokenColumns } from '../core/token-columns.ts';
 import { checkLengths, checkOffsets, misshapen } from './shape-check.ts';
@@ -8,7 +9,7 @@ import { decodeSafetensors, encodeSafetensors } from './safetensors.ts';
 import type { DecodedSafetensors, MemoryTensor } from './safetensors.ts';
 
 /** The maker of a segment of a response: the policy, or what it talks to (a tool, a user, a simulator). */
-export const segmentKinds = { policy: 0, environment: 1 } as const;
+const segmentKinds = { policy: 0, environment: 1 } as const;
 
 /**
  * The samples of some draws, draw by draw. Shapes: the legend in core/rl/ragged.ts; G counts the draws, P the prompts,
@@ -48,7 +49,10 @@ export interface Trajectories {
 }
 
 /** Tokens of a sample's prompt. */
-export function promptOf({ promptTokens, promptOffsets_P1, prompt_S }: Trajectories, b: number): Int32Array {
+export function promptOf(
+  { promptTokens, promptOffsets_P1, prompt_S }: Pick<Trajectories, 'promptTokens' | 'promptOffsets_P1' | 'prompt_S'>,
+  b: number,
+): Int32Array {
   const p = at(prompt_S, b);
   return promptTokens.subarray(at(promptOffsets_P1, p), at(promptOffsets_P1, p + 1));
 }
@@ -179,12 +183,6 @@ function joinedColumns(parts: readonly Trajectories[]): Record<string, Float32Ar
   const values = (name: string) =>
     parts.flatMap(({ columns, draw_S }) => [...(columns[name] ?? new Float32Array(draw_S.length).fill(Number.NaN))]);
   return Object.fromEntries(names.map((name) => [name, Float32Array.from(values(name))]));
-}
-
-export function offsetsOf(lengths: readonly number[]): Int32Array {
-  const offsets = new Int32Array(lengths.length + 1);
-  lengths.forEach((length, i) => (offsets[i + 1] = at(offsets, i) + length));
-  return offsets;
 }
 
 /** Names of free columns begin with it, so that they cannot be those of other tensors. */

@@ -6,7 +6,7 @@ import { packageRoot } from './package-root.ts';
 
 /**
  * The file that PETREL_NATIVE names; in a checkout `build/native/petrel.node`; in an installed package the file that
- * infra/bootstrap/installed.mjs made below PETREL_HOME/engine.
+ * setup/installed.mjs made below PETREL_HOME/engine.
  */
 export function addonFile(): string {
   const named = process.env['PETREL_NATIVE'];

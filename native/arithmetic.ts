@@ -1,5 +1,6 @@
 /** The name of the engine's arithmetic: two builds with the same name give the same bits for the same inputs. */
-import type { ComputeType, EngineOptions } from '../core/ports/policy.ts';
+import type { EngineOptions } from '../core/ports/policy.ts';
+import type { ComputeType } from '../core/parameters.ts';
 import type { EngineInfo } from './engine-info.ts';
 
 /**

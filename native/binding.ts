@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
-import type { BlockHash, EngineParameter, WeightsFormat } from '../core/ports/policy.ts';
+import type { BlockHash, EngineParameter, WeightsFormat } from '../core/parameters.ts';
 import { InvalidInputError, TerminalError } from '../core/errors.ts';
 import { addonFile } from './addon-file.ts';
 

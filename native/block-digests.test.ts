@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { blockHashes } from '../core/ports/policy.ts';
+import { blockHashes } from '../core/parameters.ts';
 import { stateParts } from '../core/records/state-parts.ts';
-import { blockHasher } from '../infra/store/block-hasher.ts';
+import { blockHasher } from '../log/objects/block-hasher.ts';
 import { digestBytes, digestsBySoftware } from './block-digests.ts';
 import { decoder, trainerOf } from './testing/decoders.ts';
 

@@ -10,7 +10,7 @@ import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { native, type NativeHandle } from './binding.ts';
 import { packageRoot } from './package-root.ts';
-import type { GqaSpec } from '../core/decoder-spec.ts';
+import type { GqaSpec } from './model/spec.ts';
 import { decoder } from './testing/decoders.ts';
 
 type Addon = Readonly<Record<string, (...args: readonly unknown[]) => unknown>>;

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 
-import type { ComputeType } from '../core/ports/policy.ts';
+import type { ComputeType } from '../core/parameters.ts';
 import { engineInfo } from './index.ts';
 import { batchOf, decoder, randomOf, sampleOf, trainerOf } from './testing/decoders.ts';
 

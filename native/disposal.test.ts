@@ -1,6 +1,6 @@
 /** Engines that are ended at any moment, that share a process, and that come and go. */
 import { describe, expect, it } from 'vitest';
-import { generate, request, runUntilIdle, stepInto, type Response } from './generate.fixtures.ts';
+import { generate, request, runUntilIdle, stepInto, type Response } from './testing/generation.ts';
 import { createGenerator } from './index.ts';
 import { linesOf } from './testing/child.ts';
 import { batchOf, decoder, trainerOf } from './testing/decoders.ts';

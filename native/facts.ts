@@ -1,6 +1,6 @@
 /** What the native engine says of itself on this machine. */
 import { deterministicProfile } from '../core/records/profile-ids.ts';
-import type { ComputeType } from '../core/ports/policy.ts';
+import type { ComputeType } from '../core/parameters.ts';
 import type { EngineFacts } from '../core/wire/engine-facts.ts';
 import { arithmeticVersions } from './arithmetic.ts';
 import { engineInfo } from './engine-info.ts';

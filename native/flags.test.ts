@@ -71,9 +71,9 @@ describe.skipIf(isMissing)('a configuration of the engine (skipped: needs cmake)
 });
 
 describe('the set-up of the engine', () => {
-  /** What infra/bootstrap/compiler.mjs says in a process with this environment. */
+  /** What setup/compiler.mjs says in a process with this environment. */
   function asked(expression: string, environment: Readonly<Record<string, string>>): unknown {
-    const program = `import * as c from ${JSON.stringify(join(root, 'infra/bootstrap/compiler.mjs'))};
+    const program = `import * as c from ${JSON.stringify(join(root, 'setup/compiler.mjs'))};
       console.log(JSON.stringify(${expression}));`;
     const env = { PATH: process.env['PATH'] ?? '', ...environment };
     return JSON.parse(

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { ComputeType } from '../core/ports/policy.ts';
+import type { ComputeType } from '../core/parameters.ts';
 import type { GenerateRequest } from '../core/ports/sampler.ts';
 import type { NativeGenerator } from './generate.ts';
 import type { NativeTrainer } from './trainer.ts';
@@ -20,7 +20,7 @@ import {
   runUntilIdle,
   stepInto,
   type Response,
-} from './generate.fixtures.ts';
+} from './testing/generation.ts';
 import { decoder } from './testing/decoders.ts';
 
 const SEEDS = [1, 2, 3, 4, 5, 6];

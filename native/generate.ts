@@ -3,9 +3,10 @@
  * request, sampling with counter-based random bits. The work is native (src/generate*.cpp); here arguments are checked.
  */
 import { at } from '../core/at.ts';
-import { pagesOfSequence } from '../core/engine-memory.ts';
+import { pagesOfSequence } from './model/memory.ts';
 import { InvalidInputError, PauseError } from '../core/errors.ts';
 import { modelLimits } from '../core/model-limits.ts';
+import { offsetsOf } from '../core/offsets.ts';
 import type { DecodedTokens, GenerateRequest, SamplerRoom } from '../core/ports/sampler.ts';
 import { native, trainerHandle, type NativeHandle } from './binding.ts';
 import { checkSampling, packSampling } from './sampling.ts';
@@ -97,7 +98,7 @@ export class NativeGenerator {
       Int32Array.from(request.samples, (sample) => sample.key),
       Uint32Array.from(request.samples.flatMap(({ random: r }) => [...r.seed, r.draw, r.sample, r.turn])),
       concatenate(prefixes),
-      offsetsOf(prefixes),
+      offsetsOf(prefixes.map(({ length }) => length)),
       packSampling(request.sampling),
       request.maxNewTokens,
       request.stopTokens,
@@ -166,14 +167,8 @@ function positive(value: number, name: string, max = 0x7fffffff): number {
 }
 
 function concatenate(parts: readonly Int32Array[]): Int32Array {
-  const offsets = offsetsOf(parts);
+  const offsets = offsetsOf(parts.map(({ length }) => length));
   const whole = new Int32Array(at(offsets, -1));
   parts.forEach((part, i) => whole.set(part, offsets[i]));
   return whole;
-}
-
-function offsetsOf(parts: readonly Int32Array[]): Int32Array {
-  const offsets = new Int32Array(parts.length + 1);
-  parts.forEach((part, i) => (offsets[i + 1] = at(offsets, i) + part.length));
-  return offsets;
 }

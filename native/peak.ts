@@ -1,5 +1,5 @@
 /** The machine's own peak, as loops in registers and caches reach it (src/peaks.h). Only the bench asks. */
-import type { ComputeType } from '../core/ports/policy.ts';
+import type { ComputeType } from '../core/parameters.ts';
 import { native } from './binding.ts';
 import { engineInfo } from './engine-info.ts';
 import { check } from './validate.ts';

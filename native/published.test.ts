@@ -2,9 +2,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { at } from '../core/at.ts';
 import { publishedBytes, publishedTensors } from '../core/records/publications.ts';
-import { blockHasher } from '../infra/store/block-hasher.ts';
+import { blockHasher } from '../log/objects/block-hasher.ts';
 import { digestBytes } from './block-digests.ts';
-import { randomInteger, randomNumbers, randomShape } from './generate.fixtures.ts';
+import { randomInteger, randomNumbers, randomShape } from './testing/generation.ts';
 import { engineInfo } from './index.ts';
 import type { NativeTrainer } from './index.ts';
 import { decoder, trainerOf } from './testing/decoders.ts';

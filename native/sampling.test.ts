@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { InvalidInputError, PauseError } from '../core/errors.ts';
-import type { SamplingSettings } from '../core/ports/sampler.ts';
-import { PLAIN, randomInteger, randomNumbers } from './generate.fixtures.ts';
+import type { SamplingSettings } from '../core/sampling-settings.ts';
+import { PLAIN, randomInteger, randomNumbers } from './testing/generation.ts';
 import { logProbEntropy, philox, processLogits, sampleToken } from './sampling.ts';
 
 /** The filters in double precision and by full sorts: what src/sampling.cpp must agree with. */

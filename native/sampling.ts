@@ -4,7 +4,8 @@
  * (src/sampling.h).
  */
 import { InvalidInputError, PauseError } from '../core/errors.ts';
-import type { GenerateSample, SamplingSettings } from '../core/ports/sampler.ts';
+import type { GenerateSample } from '../core/ports/sampler.ts';
+import type { SamplingSettings } from '../core/sampling-settings.ts';
 import { native } from './binding.ts';
 
 /** The addon's functions of src/sampling_binding.cpp. */

@@ -1,9 +1,9 @@
 /** Completions that hang on one copy of their prompt: the same numbers as with a copy for each. */
 import { describe, expect, test } from 'vitest';
 import { at } from '../core/at.ts';
-import type { DecoderSpec } from '../core/decoder-spec.ts';
+import type { DecoderSpec } from './model/spec.ts';
 import type { PackedBatch } from '../core/ports/policy.ts';
-import { randomInteger, randomNumbers, randomShape } from './generate.fixtures.ts';
+import { randomInteger, randomNumbers, randomShape } from './testing/generation.ts';
 import type { NativeTrainer } from './index.ts';
 import { decoder, trainerOf } from './testing/decoders.ts';
 

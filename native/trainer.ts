@@ -1,10 +1,8 @@
-import type { DecoderSpec } from '../core/decoder-spec.ts';
+import type { DecoderSpec } from './model/spec.ts';
 import type { PolicyOptions } from '../core/ports/engines.ts';
 import type {
   AdamW,
-  BlockHash,
   DifferentiableOutput,
-  EngineParameter,
   ForwardOptions,
   ForwardResult,
   OutputGradients,
@@ -12,8 +10,8 @@ import type {
   OutputName,
   PackedBatch,
   StepResult,
-  WeightsFormat,
 } from '../core/ports/policy.ts';
+import type { BlockHash, EngineParameter, WeightsFormat } from '../core/parameters.ts';
 import { outputsOfHead } from '../core/ports/policy.ts';
 import { publishedBytes } from '../core/records/publications.ts';
 import type { stateParts } from '../core/records/state-parts.ts';

@@ -1,7 +1,7 @@
 import { at } from '../core/at.ts';
 import { InvalidInputError } from '../core/errors.ts';
 import { modelLimits } from '../core/model-limits.ts';
-import type { DecoderSpec, GqaSpec, NormSpec } from '../core/decoder-spec.ts';
+import type { DecoderSpec, GqaSpec, NormSpec } from './model/spec.ts';
 import { outputsOfHead } from '../core/ports/policy.ts';
 import type { EngineOptions, ForwardOptions, OutputName, PackedBatch } from '../core/ports/policy.ts';
 

@@ -48,7 +48,7 @@ export const code: Scorer = async ({ solutionStr, groundTruth }, given, limits =
 };
 
 /** The program in a response. */
-export function programIn(response: string): string {
+function programIn(response: string): string {
   const [program = ''] = (response.split('```python').at(-1) ?? '').split('```');
   return program;
 }

@@ -3,16 +3,22 @@
  * are exact, NaN and Infinity are numbers, and 3 = 3.0 and 1 = true.
  */
 
+import { readJson } from '../core/json-reader.ts';
+import type { JsonValue } from '../core/json-reader.ts';
+
 /** Integers are bigint, other numbers are number, objects are Map. */
-export type PythonValue = null | boolean | string | bigint | number | readonly PythonValue[] | PythonDict;
+export type PythonValue = JsonValue<PythonPart>;
 export type PythonDict = ReadonlyMap<string, PythonValue>;
+type PythonPart = bigint | number | PythonDict;
 
 /** @throws SyntaxError for what Python refuses. */
 export function parsePythonJson(text: string): PythonValue {
-  const reader = new Reader(text);
-  const value = reader.value();
-  reader.end();
-  return value;
+  return readJson<PythonPart>(text, {
+    words: { NaN: NaN, Infinity: Infinity, '-Infinity': -Infinity },
+    integer: BigInt,
+    float: Number,
+    object: (entries) => entries,
+  });
 }
 
 /** Python's `a == b`. */
@@ -47,98 +53,4 @@ function asNumber(value: PythonValue): bigint | number | undefined {
 
 function isList(value: PythonValue): value is readonly PythonValue[] {
   return Array.isArray(value);
-}
-
-const literals: Readonly<Record<string, PythonValue>> = {
-  null: null,
-  true: true,
-  false: false,
-  NaN: NaN,
-  Infinity: Infinity,
-  '-Infinity': -Infinity,
-};
-
-const token =
-  /[ \t\n\r]*(?:(?<mark>[[\]{},:])|(?<text>"(?:[^"\\\p{Cc}]+|[\x7f-\x9f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")|(?<number>-?(?:0|[1-9][0-9]*)(?<part>\.[0-9]+)?(?<power>[eE][-+]?[0-9]+)?)|(?<word>null|true|false|NaN|-?Infinity))/uy;
-/** Python refuses to convert longer ones. */
-const mostDigits = 4300;
-
-class Reader {
-  readonly #text: string;
-  #at = 0;
-
-  constructor(text: string) {
-    this.#text = text;
-  }
-
-  value(): PythonValue {
-    const { mark, text, number, part, power, word } = this.#next();
-    if (text !== undefined) return JSON.parse(text) as string;
-    if (word !== undefined) return literals[word] ?? null;
-    if (number !== undefined) return part === undefined && power === undefined ? integer(number) : Number(number);
-    if (mark === '[') return this.#list();
-    if (mark === '{') return this.#dict();
-    throw new SyntaxError(`no value before character ${this.#at}`);
-  }
-
-  end(): void {
-    if (/^[ \t\n\r]*$/.test(this.#text.slice(this.#at))) return;
-    throw new SyntaxError(`more than one value: character ${this.#at}`);
-  }
-
-  #list(): PythonValue[] {
-    const items: PythonValue[] = [];
-    if (this.#takes(']')) return items;
-    for (;;) {
-      items.push(this.value());
-      if (this.#takes(']')) return items;
-      this.#expect(',');
-    }
-  }
-
-  #dict(): PythonDict {
-    const entries = new Map<string, PythonValue>();
-    if (this.#takes('}')) return entries;
-    for (;;) {
-      const { text } = this.#next();
-      if (text === undefined) throw new SyntaxError(`no name before character ${this.#at}`);
-      this.#expect(':');
-      entries.set(JSON.parse(text) as string, this.value());
-      if (this.#takes('}')) return entries;
-      this.#expect(',');
-    }
-  }
-
-  #takes(mark: string): boolean {
-    const before = this.#at;
-    if (this.#peek()?.['mark'] === mark) return true;
-    this.#at = before;
-    return false;
-  }
-
-  #expect(mark: string): void {
-    if (!this.#takes(mark)) throw new SyntaxError(`expected ${mark} at character ${this.#at}`);
-  }
-
-  #next(): Token {
-    const found = this.#peek();
-    if (found === undefined) throw new SyntaxError(`no JSON at character ${this.#at}`);
-    return found;
-  }
-
-  #peek(): Token | undefined {
-    token.lastIndex = this.#at;
-    const found = token.exec(this.#text)?.groups;
-    if (found !== undefined) this.#at = token.lastIndex;
-    return found;
-  }
-}
-
-interface Token {
-  readonly [part: string]: string | undefined;
-}
-
-function integer(digits: string): bigint {
-  if (digits.length > mostDigits) throw new SyntaxError(`an integer of ${digits.length} digits`);
-  return BigInt(digits);
 }

@@ -11,7 +11,8 @@
 /** Python's white space, for use inside the brackets of a regular expression with the flag `u`. */
 export const SPACE = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
 
-const surroundingSpace = new RegExp(`^[${SPACE}]+|[${SPACE}]+$`, 'gu');
+// Without the look behind, each blank of a long run inside the text would be the start of one more search to its end.
+const surroundingSpace = new RegExp(`^[${SPACE}]+|(?<![${SPACE}])[${SPACE}]+$`, 'gu');
 const spaceRun = new RegExp(`[${SPACE}]+`, 'u');
 
 /** Decimal digits of all scripts, and the characters of Unicode's type "digit" that are no decimals (²,①,…). */

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { at } from '../core/at.ts';
+import { growth } from '../tests/processor-time.ts';
 import { InvalidInputError } from '../core/errors.ts';
 import { normalizeFinalAnswer } from './math-dapo.ts';
 import { builtinScorer, SCORER_NAMES, scorerByName, scorerNameFor } from './registry.ts';
@@ -130,6 +131,31 @@ describe('rlla', () => {
       { seed },
     );
   });
+});
+
+describe('the time of a score', () => {
+  const long: readonly (readonly [string, (size: number) => string])[] = [
+    ['a string of a tool call without its end', (size) => `<tool_call>"${'a'.repeat(size)}</tool_call>`],
+    ['blanks between words', (size) => `a${' '.repeat(size)}b`],
+    ['blanks in a tool call', (size) => `<tool_call>1${' \n'.repeat(size)}2</tool_call>`],
+    ['tags without an end', (size) => '<think><tool_call>\n<response>'.repeat(size)],
+    ['ends of tags', (size) => `<think>${'</think>\n'.repeat(size)}\n</tool_call>`],
+    ['brackets', (size) => `<tool_call>${'['.repeat(size)}</tool_call>`],
+    ['braces', (size) => `\\boxed{${'{'.repeat(size)}`],
+  ];
+  const truths: Readonly<Record<string, unknown>> = {
+    search_r1_like_qa_em: { target: '1' },
+    rlla: '<think>a</think>\n<tool_call>\n{"name":"a","parameters":{}}\n</tool_call>\n<response>x</response>',
+  };
+
+  test.each(functions.flatMap((name) => long.map(([what, textOf]) => [name, what, textOf] as const)))(
+    'by %s is proportional to its length: %s',
+    (name, _, textOf) => {
+      // Time that doubles with each letter shows itself at 24 of them, and would not end at thousands.
+      for (const size of [3, 3_000])
+        expect(growth((scale) => score(name, textOf(size * scale), truths[name] ?? '1', settings))).toBeLessThan(24);
+    },
+  );
 });
 
 describe('the routes', () => {

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { packageRoot } from '../infra/home.ts';
 
-const bootstrap = (file: string): string => join(packageRoot(), 'infra', file);
+const bootstrap = (file: string): string => join(packageRoot(), 'setup', file);
 
 let place: string;
 const started: ChildProcess[] = [];
@@ -28,7 +28,7 @@ await withSetupLock([process.argv[2], process.argv[2]], () => console.log('waiti
 });`;
 
 function start() {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', setUp, bootstrap('bootstrap/lock.mjs'), place], {
+  const child = spawn(process.execPath, ['--input-type=module', '-e', setUp, bootstrap('lock.mjs'), place], {
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   started.push(child);
@@ -60,7 +60,7 @@ describe('set-up', () => {
   });
 
   it('accepts a lock to which npm adds or from which it prunes optional packages, and no other change', async () => {
-    const { differences } = (await import(bootstrap('bootstrap/npm.mjs'))) as {
+    const { differences } = (await import(bootstrap('npm.mjs'))) as {
       differences: (wanted: Map<string, object>, chosen: Map<string, object>) => string[];
     };
     const one = { version: '1.0.0', integrity: 'sha512-a' };
@@ -80,7 +80,7 @@ describe('set-up', () => {
   });
 
   it('refuses an unknown option', async () => {
-    const child = spawn(process.execPath, [bootstrap('bootstrap.mjs'), '--fast'], {
+    const child = spawn(process.execPath, [bootstrap('main.mjs'), '--fast'], {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
     child.stderr.setEncoding('utf8');

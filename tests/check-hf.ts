@@ -13,7 +13,7 @@ import { basename, join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { errorToJson, InvalidInputError } from '../core/errors.ts';
-import type { ComputeType } from '../core/ports/policy.ts';
+import type { ComputeType } from '../core/parameters.ts';
 import { packageRoot } from '../infra/home.ts';
 import { openTokenizer } from '../models/tokenizer.ts';
 import { engineInfo } from '../native/index.ts';

@@ -3,7 +3,6 @@ import { readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import type { Store } from '../core/ports/store.ts';
 
 export type Harm = 'bit flip' | 'truncation' | 'loss';
-export const harms: readonly Harm[] = ['bit flip', 'truncation', 'loss'];
 
 /** `at`: the position in the file, from 0 to 1. */
 export function harm(store: Store, key: string, how: Harm, at = 0.5): void {

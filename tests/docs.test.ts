@@ -1,9 +1,10 @@
 /** Checks the docs: links work, commands exist, examples parse, and the commands next to their files generate them. */
 import { execFile } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { basename, dirname, join, relative, resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 import type { CommandSpec } from '../cli/command.ts';
 import { commandReference } from '../cli/command-reference.ts';
@@ -207,6 +208,25 @@ describe('the page on a loss of one’s own', () => {
     const options = ['--noEmit', '--ignoreConfig', '--strict', '--skipLibCheck', '--module', 'nodenext'];
     const more = ['--target', 'es2022', '--lib', 'es2023', '--types', 'node'];
     await promisify(execFile)(tsc, [...options, ...more, ...files.map((name) => join(folder, name))], { cwd: ROOT });
+  });
+});
+
+describe('the page on programs', () => {
+  const programs = blocks(page('docs/do/library.md'), 'ts');
+
+  it('has programs that the types of petrel accept', async () => {
+    const calls = [...(programs[0] ?? '').matchAll(/\b(?:stack|run)\.(\w+)\(/g)].map((match) => match[1]);
+    expect(calls).toEqual(['start', 'follow', 'metrics', 'samples', 'verify']);
+    const folder = mkdtempSync(join(tmpdir(), 'petrel-library-'));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    programs.forEach((text, i) => writeFileSync(join(folder, `program-${i}.mts`), text));
+    const compilerOptions = {
+      ...{ strict: true, noEmit: true, skipLibCheck: true, module: 'nodenext', target: 'es2023', types: ['node'] },
+      typeRoots: [join(ROOT, 'node_modules/@types')],
+      paths: { petrel: [join(ROOT, 'dist/api/index.d.ts')] },
+    };
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts'] }));
+    await promisify(execFile)(join(ROOT, 'node_modules/.bin/tsc'), ['--project', folder], { cwd: ROOT });
   });
 });
 

@@ -45,7 +45,18 @@ export interface FaultProxy {
   add(rule: Rule): FiredRule;
   /** All requests since the last call, as `PUT /bucket/key?query`. */
   seen(): string[];
+  /** All answered requests since the last call, in the order of their ends. */
+  answered(): AnsweredRequest[];
   close(): Promise<void>;
+}
+
+export interface AnsweredRequest {
+  readonly method: string;
+  /** `/bucket/key?query`. */
+  readonly url: string;
+  /** When it came, and when its answer was sent, in ms of one clock. */
+  readonly from: number;
+  readonly until: number;
 }
 
 export interface FiredRule {
@@ -62,8 +73,12 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
   const { hostname, port } = new URL(target);
   const rules: { readonly rule: Rule; fired: number }[] = [];
   const seen: string[] = [];
+  const ended: AnsweredRequest[] = [];
   const server = createServer((request, reply) => {
-    seen.push(`${request.method} ${request.url}`);
+    const { method = '', url = '' } = request;
+    const from = performance.now();
+    seen.push(`${method} ${url}`);
+    reply.on('finish', () => ended.push({ method, url, from, until: performance.now() }));
     const hit = rules.find(({ rule, fired }) => fired < (rule.times ?? 1) && (rule.when?.(request) ?? true));
     if (hit !== undefined) hit.fired += 1;
     void serve(request, reply, hit?.rule.fault).catch(() => reply.destroy());
@@ -83,6 +98,7 @@ export async function startFaultProxy(target: string): Promise<FaultProxy> {
       return entry;
     },
     seen: () => seen.splice(0),
+    answered: () => ended.splice(0),
     close: async () => {
       server.close();
       server.closeAllConnections();

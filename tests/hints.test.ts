@@ -15,7 +15,7 @@ import { packageRoot } from '../infra/home.ts';
 
 const ROOT = packageRoot();
 const product =
-  /^(?:activities|api|cli|core|infra|models|native|rewards|workers|workflows)\/(?!.*(?:\.test\.ts|\.test-support\.ts)$).*\.(?:ts|mjs)$/;
+  /^(?:activities|api|cli|core|infra|log|models|native|rewards|setup|workers|workflows)\/(?!.*(?:\.test\.ts|\.test-support\.ts)$).*\.(?:ts|mjs)$/;
 
 interface Mention {
   readonly file: string;

@@ -13,7 +13,6 @@ import { createFork, originAt } from '../api/runs/fork.ts';
 import { prepareRun } from '../api/runs/prepare.ts';
 import { tokenisedBy } from '../api/runs/row-tokens.ts';
 import { claimNewId, withoutPaths } from '../api/runs/start.ts';
-import type { Engines } from '../core/ports/engines.ts';
 import { TerminalError } from '../core/errors.ts';
 import type { Store } from '../core/ports/store.ts';
 import { outOfDateType } from '../core/wire/workflow.ts';
@@ -24,11 +23,11 @@ import type { BatchRecord, RunInputs, UpdateRecord } from '../core/records/schem
 import { samplesResponses } from '../core/run-kinds.ts';
 import type { RunKind } from '../core/run-kinds.ts';
 import { openFolderStore } from '../infra/store/folder.ts';
-import { writeRun } from '../infra/store/new-run.ts';
-import { RunLog } from '../infra/store/run-log.ts';
+import { writeRun } from '../log/run/new-run.ts';
+import { RunLog } from '../log/run/run-log.ts';
 import { portsInProcess } from './in-process-ports.ts';
 import { InProcessWorker } from './in-process-worker.ts';
-import type { ScoreFunction } from './in-process-worker.ts';
+import type { ScoreFunction, WorkerOptions } from './in-process-worker.ts';
 import { LoopInputs, tinySizes } from './loop-inputs.ts';
 import { quickFolder } from './quick-folder.ts';
 
@@ -48,6 +47,8 @@ export interface RunOptions {
   readonly score?: ScoreFunction;
   /** Called after each iteration. */
   readonly committed?: (position: number) => Promise<void>;
+  /** Called when the batch after this position is committed, before its update. */
+  readonly batchMade?: (position: number) => Promise<void>;
 }
 
 /** Two components, which differ between most responses, their mean, which prime takes for an accuracy, and a vote. */
@@ -76,12 +77,12 @@ export class InProcessLoop {
   readonly #prepared = new Map<string, RunInputs>();
   #store: Store | undefined;
 
-  /** `engines`: those of the worker, which recipes may name although petrel has none of this name. */
-  constructor(score: ScoreFunction = sevensAndShort, engines?: readonly Engines[]) {
+  /** `options.engines`: recipes may name them although petrel has none of this name. */
+  constructor(score: ScoreFunction = sevensAndShort, options: WorkerOptions = {}) {
     this.#score = score;
     mkdirSync(this.#cache);
-    this.#worker = new InProcessWorker(this.#cache, engines);
-    this.#hasOwnEngines = engines !== undefined;
+    this.#worker = new InProcessWorker(this.#cache, options);
+    this.#hasOwnEngines = options.engines !== undefined;
   }
 
   /** A model of two layers, rows of sums of digits, and a store. */
@@ -145,7 +146,7 @@ export class InProcessLoop {
   }
 
   /** Drives a created run to its end. */
-  async driven(log: RunLog, { score = this.#score, committed }: RunOptions = {}): Promise<RunInProcess> {
+  async driven(log: RunLog, { score = this.#score, ...called }: RunOptions = {}): Promise<RunInProcess> {
     const said: string[] = [];
     const ports = portsInProcess(
       this.store,
@@ -155,7 +156,7 @@ export class InProcessLoop {
     );
     const { kind } = parseStoredRecipe((await log.revision()).recipe);
     try {
-      await drive(createActivities(ports), { runId: log.runId, store: this.store.url }, kind, committed);
+      await drive(createActivities(ports), { runId: log.runId, store: this.store.url }, kind, called);
     } finally {
       await this.#worker.release(log.runId);
     }
@@ -211,7 +212,7 @@ async function driveTerm(
   activities: Activities,
   ref: RunRef,
   kind: RunKind,
-  committed: RunOptions['committed'],
+  { committed, batchMade }: Pick<RunOptions, 'committed' | 'batchMade'>,
 ): Promise<void> {
   const { iterations, evaluationDue, ...start } = await activities.recoverHead(ref);
   await activities.openTerm(ref);
@@ -220,9 +221,10 @@ async function driveTerm(
   while (position < iterations) {
     const at = { ...ref, position };
     if (samplesResponses(kind)) {
-      const [rollouts, rewards] = await Promise.all([activities.rollout(at), activities.reward(at)]);
-      await activities.advantage({ ...at, facts: { rollouts: rollouts.fact, rewards: rewards.fact } });
-    } else await activities.advantage(at);
+      await Promise.all([activities.rollout(at), activities.reward(at)]);
+    }
+    await activities.advantage(at);
+    await batchMade?.(position);
     const done = await activities.update(at);
     position = done.position;
     if (done.evaluationDue) await activities.evaluate({ ...ref, position });

@@ -4,18 +4,18 @@ import type { Store } from '../core/ports/store.ts';
 import { examplePresence } from '../core/wire/examples.test-support.ts';
 import type { Presence } from '../core/wire/messages.ts';
 import { EventCounts } from '../infra/fleet/event-counts.ts';
-import { jobIdOf } from '../infra/nats/dispatcher.ts';
-import { endSweep } from '../infra/retention/orphans.ts';
-import { getBlob, getJsonBlob, putBlob, putJsonBlob } from '../infra/store/blobs.ts';
-import { runStateOf } from '../infra/store/digest.ts';
-import { batchToAdopt } from '../infra/store/earlier-batches.ts';
-import { findHole } from '../infra/store/log-holes.ts';
-import { needShards, putManifest } from '../infra/store/manifests.ts';
-import { decide } from '../infra/store/records.ts';
-import { RunLog } from '../infra/store/run-log.ts';
-import { standbyStart } from '../infra/store/standby-start.ts';
-import { appendStatus, pausesFor } from '../infra/store/status.ts';
-import { openNextTerm } from '../infra/store/terms.ts';
+import { jobIdOf } from '../infra/nats/jobs/dispatcher.ts';
+import { endSweep } from '../log/retention/orphans.ts';
+import { getBlob, getJsonBlob, putBlob, putJsonBlob } from '../log/objects/blobs.ts';
+import { runStateOf } from '../log/objects/digest.ts';
+import { batchToAdopt } from '../log/run/earlier-batches.ts';
+import { findHole } from '../log/run/log-holes.ts';
+import { needShards, putManifest } from '../log/objects/manifests.ts';
+import { decide, recordText } from '../log/objects/records.ts';
+import { RunLog } from '../log/run/run-log.ts';
+import { standbyStart } from '../log/run/standby-start.ts';
+import { appendStatus, pausesFor } from '../log/run/status.ts';
+import { openNextTerm } from '../log/run/terms.ts';
 
 const notHere = (): never => {
   throw new Error('an iteration in one process does not ask for this');
@@ -42,9 +42,11 @@ export function portsInProcess(
     admitWork: async () => {},
     openLog: (at, runId) => new RunLog(at, runId),
     events: new EventCounts(() => 0),
+    committed: () => {},
     appendStatus,
     pausesFor,
     decide,
+    recordText,
     runStateOf,
     putManifest,
     needShards,

@@ -2,16 +2,16 @@
 import { RetryableError } from '../core/errors.ts';
 import type { Engines } from '../core/ports/engines.ts';
 import { keys } from '../core/records/keys.ts';
-import { recordFormat, resultRecord } from '../core/records/schema.ts';
+import { formatOfResult, resultRecord } from '../core/records/schema.ts';
 import type { ResultRecord } from '../core/records/schema.ts';
 import type { Store } from '../core/ports/store.ts';
-import { checkJobInput } from '../core/wire/job-inputs.ts';
-import type { RewardInput, RewardOutput, Stage } from '../core/wire/jobs.ts';
-import { jobIdOf } from '../infra/nats/dispatcher.ts';
-import type { JobRequest, JobResult } from '../infra/nats/dispatcher.ts';
-import { getBlob, putJsonBlob } from '../infra/store/blobs.ts';
-import { modelFolder } from '../infra/store/model-facts.ts';
-import { decide } from '../infra/store/records.ts';
+import { jobInput } from '../core/wire/jobs/index.ts';
+import type { RewardInput, RewardOutput, Stage } from '../core/wire/jobs/index.ts';
+import { jobIdOf } from '../infra/nats/jobs/dispatcher.ts';
+import type { JobRequest, JobResult } from '../core/ports/jobs.ts';
+import { getBlob, putJsonBlob } from '../log/objects/blobs.ts';
+import { modelFolder } from '../log/inputs/model-facts.ts';
+import { decide } from '../log/objects/records.ts';
 import { openTokenizerThread } from '../models/tokenizer-thread.ts';
 import { decodeTrajectories } from '../models/trajectories.ts';
 import { withComponents } from '../rewards/components.ts';
@@ -19,14 +19,21 @@ import type { ScoreOutcome } from '../rewards/host/host-types.ts';
 import { toScored } from '../rewards/result.ts';
 import type { ScorerInput, ScorerReturn } from '../rewards/types.ts';
 import { OpenDatasets } from '../workers/datasets.ts';
-import { EngineHost } from '../workers/engine/host.ts';
-import type { JobContext } from '../workers/engine/host.ts';
-import { runStage } from '../workers/engine/stages.ts';
+import { EngineHost } from '../workers/engine/host/host.ts';
+import type { JobContext } from '../workers/engine/job/context.ts';
+import { runStage } from '../workers/engine/stages/stages.ts';
 import { inputsOf, scorerRows } from '../workers/reward/scoring.ts';
 import { tabulate } from '../workers/reward/tabulate.ts';
 
 /** A scorer of these tests. A sample for which it throws fails. */
 export type ScoreFunction = (input: ScorerInput) => ScorerReturn;
+
+export interface WorkerOptions {
+  /** Engines of the worker. Default: the native one. */
+  readonly engines?: readonly Engines[];
+  /** Bytes of a batch's tensors above which it is in shards. Default: as in a worker. */
+  readonly mostBatchBytes?: number;
+}
 
 export class InProcessWorker {
   readonly #cache: string;
@@ -34,11 +41,14 @@ export class InProcessWorker {
   readonly #host: EngineHost;
   readonly #jobs = new Map<string, Promise<JobResult<Stage>>>();
 
-  /** `engines`: those of the worker. Default: the native one. */
-  constructor(cache: string, engines?: readonly Engines[]) {
+  constructor(cache: string, { engines, mostBatchBytes }: WorkerOptions = {}) {
     this.#cache = cache;
     const ticks = new Int32Array(new SharedArrayBuffer(4));
-    this.#host = new EngineHost({ threads: 1, cache, onSaved: () => {}, ticks, ...(engines && { engines }) });
+    this.#host = new EngineHost({
+      ...{ threads: 1, cache, onSaved: () => {}, ticks },
+      ...(engines && { engines }),
+      ...(mostBatchBytes !== undefined && { mostBatchBytes }),
+    });
   }
 
   /** Runs a job once. Its result is a record, as a worker writes it. */
@@ -82,7 +92,7 @@ export class InProcessWorker {
     const { stage, runId, store } = request;
     // As on the wire.
     const input: unknown = JSON.parse(JSON.stringify(request.input));
-    checkJobInput(stage, input);
+    jobInput(stage, input);
     const counts: Record<string, number> = {};
     const output =
       stage === 'reward'
@@ -93,7 +103,7 @@ export class InProcessWorker {
             contextOf(request, jobId, counts),
           );
     const record: ResultRecord = {
-      format: recordFormat,
+      format: formatOfResult(stage, output),
       jobId,
       stage,
       output: { ...output },
@@ -128,7 +138,7 @@ function outcomeOf(score: ScoreFunction, input: ScorerInput): ScoreOutcome {
 }
 
 function contextOf<S extends Stage>(
-  { runId, at, store, publication }: JobRequest<S>,
+  { runId, at, store, publication, batch }: JobRequest<S>,
   jobId: string,
   counts: Record<string, number>,
 ): JobContext {
@@ -143,6 +153,7 @@ function contextOf<S extends Stage>(
     say: () => {},
     count: (name, value) => void (counts[name] = value),
     publication,
+    batch,
     holders: [],
     ended: () => {},
     journal: {

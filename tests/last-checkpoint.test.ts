@@ -1,13 +1,13 @@
 /** A store loses the last checkpoint of a run after a worker has written it. */
 import { expect, it } from 'vitest';
-import type { ActivityPorts } from '../activities/ports.ts';
-import { Recompute } from '../activities/recompute.ts';
-import { RunContexts } from '../activities/run-context.ts';
+import type { ActivityPorts } from '../activities/ports/index.ts';
+import { Recompute } from '../activities/term/recompute.ts';
+import { RunContexts } from '../activities/term/run-context.ts';
 import { stageActivities } from '../activities/stages/index.ts';
 import { keys } from '../core/records/keys.ts';
-import type { JobRequest } from '../infra/nats/dispatcher.ts';
-import { jobIdOf } from '../infra/nats/dispatcher.ts';
-import { RunLog } from '../infra/store/run-log.ts';
+import type { JobRequest } from '../core/ports/jobs.ts';
+import { jobIdOf } from '../infra/nats/jobs/dispatcher.ts';
+import { RunLog } from '../log/run/run-log.ts';
 import { MemoryStore } from './memory-store.ts';
 import { buildRun, builtOwner } from './run-builder.ts';
 

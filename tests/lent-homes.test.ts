@@ -36,6 +36,8 @@ describe('a lender', () => {
     const first = LoopUnderTest.onLentStack();
     const stack = await first.up();
     await first.completed();
+    // A process that answered late is not ready for a moment, and its stack is rightly lent to nobody.
+    await expect.poll(() => readStack(first.home)?.children.every(({ state }) => state === 'ready')).toBe(true);
     await first.remove();
     const [second, beside] = [LoopUnderTest.onLentStack(), borrowed()];
     expect(second.home).toBe(first.home);

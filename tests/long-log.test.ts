@@ -1,10 +1,13 @@
 /** The number of requests for reading a run: a long run needs as many as a short one. */
 import { beforeAll, describe, expect, it } from 'vitest';
-import { passOver } from '../infra/retention/pass.ts';
+import { passOver } from '../log/retention/pass.ts';
 import { CountedObjects } from '../bench/log/counted-objects.ts';
 import { generateLog } from '../bench/log/log-generator.ts';
 import type { LogSize } from '../bench/log/log-generator.ts';
-import { RunLog } from '../infra/store/run-log.ts';
+import { keys } from '../core/records/keys.ts';
+import { writeChunks } from '../log/run/metric-chunks.ts';
+import { metricRows } from '../log/run/metric-rows.ts';
+import { RunLog } from '../log/run/run-log.ts';
 
 const allowed = 10;
 const shape = { checkpointEvery: 20, validationEvery: 10, state: 'running' } as const;
@@ -79,6 +82,20 @@ describe('a run of 10,000 positions and 200 terms', () => {
       }
       expect((costs[1] ?? 0) - (costs[0] ?? 0), state).toBeLessThanOrEqual(allowed);
     }
+  });
+});
+
+describe('the metrics of 10,000 iterations of 200 terms', () => {
+  it('are read with at most 20 requests, and with ten more for each large chunk that is missing', async () => {
+    const { log, store } = openLog(long);
+    const byRecords = await metricRows(log);
+    const head = await log.head();
+    while (head !== undefined && !(await writeChunks(log, head)).isComplete);
+    const cost = () =>
+      costOf({ log, store }, async () => expect(await metricRows(new RunLog(store, log.runId))).toEqual(byRecords));
+    expect(await cost()).toBeLessThanOrEqual(20);
+    await store.remove(keys.metricChunk(log.runId, { first: 7001, last: 8000 }, 200));
+    expect(await cost()).toBeLessThanOrEqual(30);
   });
 });
 

@@ -11,7 +11,7 @@ import { samplesResponses } from '../core/run-kinds.ts';
 import type { RunKind } from '../core/run-kinds.ts';
 import { tokenisedBy } from '../api/runs/row-tokens.ts';
 import { verifyLedger } from '../api/ledger/verify.ts';
-import type { Fault, Verdict } from '../api/ledger/verify.ts';
+import type { LedgerFault, LedgerVerdict } from '../api/ledger/verify.ts';
 import { createRun, startWorkflow } from '../api/runs/start.ts';
 import type { RunId } from '../core/ids.ts';
 import type { Store } from '../core/ports/store.ts';
@@ -27,14 +27,14 @@ import { desiredStateSignal } from '../core/wire/workflow.ts';
 import type { RunOutcome } from '../core/wire/workflow.ts';
 import { petrelHome } from '../infra/home.ts';
 import { connectNats } from '../infra/nats/connection.ts';
-import { listWorkers } from '../infra/nats/presence.ts';
+import { listWorkers } from '../infra/nats/jobs/presence.ts';
 import { strangers } from '../infra/stack/adoption.ts';
 import { ensureStack, readStack, stopStack } from '../infra/stack/index.ts';
 import type { StackInfo, WorkerPool } from '../infra/stack/index.ts';
 import { openStore } from '../infra/store/open.ts';
-import { readRecord } from '../infra/store/records.ts';
-import type { RunLog } from '../infra/store/run-log.ts';
-import { appendStatus } from '../infra/store/status.ts';
+import { readRecord } from '../log/objects/records.ts';
+import type { RunLog } from '../log/run/run-log.ts';
+import { appendStatus } from '../log/run/status.ts';
 import { readLogChunk } from '../infra/telemetry/run-log-lines.ts';
 import { connectTemporalClient } from '../infra/temporal/connection.ts';
 import { tellRunWorkflow } from '../infra/temporal/run-workflow.ts';
@@ -121,8 +121,8 @@ export class LoopUnderTest {
   }
 
   /** The faults of every run's ledger, from the objects alone. A deleted run has none. */
-  async faults(): Promise<readonly Fault[]> {
-    const verdicts: Verdict[] = [];
+  async faults(): Promise<readonly LedgerFault[]> {
+    const verdicts: LedgerVerdict[] = [];
     const tokenise = tokenisedBy(this.store, join(this.home, 'cache'));
     for (const { runId } of this.runs) {
       if ((await this.store.head(keys.tombstone(runId))) === undefined)

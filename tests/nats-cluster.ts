@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fmtCreds } from '@nats-io/jwt';
 import { createUser } from '@nats-io/nkeys';
 import { petrelHome, readTools } from '../infra/home.ts';
-import { issueUser, newAuthority } from '../infra/nats/authority.ts';
+import { issueUser, newAuthority } from '../infra/nats/access/authority.ts';
 import { serverEnvironment } from '../infra/environment.ts';
 import { isNatsReady } from '../infra/nats/health.ts';
 import { readCredentials } from '../infra/nats/nkey.ts';

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { engineProof } from '../core/wire/engine-proof.ts';
 import { packageRoot } from '../infra/home.ts';
-import type { PlanCheck } from '../api/plan/checks.ts';
+import type { PlanCheck } from '../api/checks/checks.ts';
 import type { DoctorLine } from '../api/doctor/checks.ts';
 import { runWords } from './cli.ts';
 import { temporaryHome } from './servers.ts';
@@ -41,7 +41,7 @@ describe.skipIf(!hasTools)('an engine built with -ffast-math (skipped: needs cma
   afterAll(() => delete process.env['PETREL_NATIVE']);
 
   it('has other bits, and another name', () => {
-    const program = join(root, 'dist/native/proof/print-proof.js');
+    const program = join(root, 'dist/native/print-proof.js');
     const printed = JSON.parse(execFileSync(process.execPath, [program], { encoding: 'utf8' }));
     expect(printed.addedFlags).toMatch(/^[0-9a-f]{8}$/);
     for (const proof of engineProof.array().parse(printed.proofs)) expect(proof.state, proof.profile).toBe('refused');

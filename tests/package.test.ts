@@ -26,7 +26,7 @@ function petrel(...words: string[]) {
 
 describe('an installed package', () => {
   beforeAll(() => {
-    execFileSync(process.execPath, [join(packageRoot(), 'infra/pack.mjs'), '--stage', installed]);
+    execFileSync(process.execPath, [join(packageRoot(), 'setup/pack.mjs'), '--stage', installed]);
     mkdirSync(home);
     const machineHome = process.env['PETREL_HOME'] || join(homedir(), '.petrel');
     // The toolchain is copied, because another user may not be able to read the machine's own home.

@@ -4,10 +4,10 @@
  */
 import { describe, expect, it } from 'vitest';
 import { at } from '../core/at.ts';
-import type { DecoderSpec } from '../core/decoder-spec.ts';
+import type { DecoderSpec } from '../native/model/spec.ts';
 import type { EngineOptions } from '../core/ports/policy.ts';
-import { readDecoderSpec } from '../models/config.ts';
-import { generate, request } from '../native/generate.fixtures.ts';
+import { readDecoderSpec } from '../native/model/config.ts';
+import { generate, request } from '../native/testing/generation.ts';
 import { createGenerator, createTrainer, engineInfo } from '../native/index.ts';
 import { batchOf, randomOf } from '../native/testing/decoders.ts';
 import { largestDifference } from './score-texts.ts';

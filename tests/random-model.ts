@@ -1,9 +1,9 @@
 /** Small models with random weights, created on the spot. They are not trained, so they learn quickly. */
 import { join } from 'node:path';
 import { packageRoot } from '../infra/home.ts';
-import { readDecoderSpec } from '../models/config.ts';
-import { initialTensors } from '../models/init.ts';
-import { saveHuggingFace } from '../models/weights.ts';
+import { readDecoderSpec } from '../native/model/config.ts';
+import { initialTensors } from '../native/model/init.ts';
+import { saveHuggingFace } from '../models/folder.ts';
 
 export interface ModelSizes {
   readonly hidden_size: number;

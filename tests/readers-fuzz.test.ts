@@ -10,8 +10,8 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { PetrelError } from '../core/errors.ts';
 import { packageRoot } from '../infra/home.ts';
-import type { DecoderSpec } from '../core/decoder-spec.ts';
-import { readDecoderSpec } from '../models/config.ts';
+import type { DecoderSpec } from '../native/model/spec.ts';
+import { readDecoderSpec } from '../native/model/config.ts';
 import { decodeSafetensors, encodeSafetensors } from '../models/safetensors.ts';
 import { createTrainer } from '../native/index.ts';
 

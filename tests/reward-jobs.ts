@@ -6,11 +6,11 @@ import type { ResultRecord } from '../core/records/schema.ts';
 import type { JobMessage } from '../core/wire/messages.ts';
 import { identityText } from '../core/wire/worker-identity.ts';
 import type { WorkerIdentity } from '../core/wire/worker-identity.ts';
-import type { JobRequest } from '../infra/nats/dispatcher.ts';
-import { Puller } from '../infra/nats/puller.ts';
-import type { Claim, PullerPorts } from '../infra/nats/puller.ts';
-import { encodeRecord } from '../infra/store/records.ts';
-import { proven } from '../infra/store/result-proof.ts';
+import type { JobRequest } from '../core/ports/jobs.ts';
+import { Puller } from '../infra/nats/jobs/puller.ts';
+import type { Claim, PullerPorts } from '../infra/nats/jobs/puller.ts';
+import { encodeRecord } from '../log/objects/records.ts';
+import { proven } from '../log/objects/result-proof.ts';
 import { Slots } from '../workers/slots.ts';
 
 export function rewardJob(

@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeJobId, makeRunId } from '../core/ids.ts';
 import type { Digest, RunId } from '../core/ids.ts';
+import { offsetsOf } from '../core/offsets.ts';
 import type { Store } from '../core/ports/store.ts';
 import { parseRecipe } from '../core/recipe/index.ts';
 import { mapComponents } from '../core/records/components.ts';
@@ -24,17 +25,17 @@ import {
 } from '../core/records/schema.ts';
 import type { BatchRecord, Counters, RunInputs, StatusEntry, UpdateRecord } from '../core/records/schema.ts';
 import type { RunState } from '../core/run-states.ts';
-import type { AdvantageOutput } from '../core/wire/jobs.ts';
+import type { AdvantageOutput } from '../core/wire/jobs/index.ts';
 import type { ScoreTable } from '../core/wire/score-table.ts';
-import { putBlob, putJsonBlob } from '../infra/store/blobs.ts';
-import { storeDataset } from '../infra/store/datasets.ts';
-import { WaitingBlocks } from '../infra/store/waiting-blocks.ts';
-import { digestOf } from '../infra/store/digest.ts';
+import { putBlob, putJsonBlob } from '../log/objects/blobs.ts';
+import { storeDataset } from '../log/inputs/datasets.ts';
+import { WaitingBlocks } from '../log/inputs/waiting-blocks.ts';
+import { digestOf } from '../log/objects/digest.ts';
 import { snapshotOf, stateDigests } from './state-digests.ts';
-import { storeModelFolder } from '../infra/store/model-facts.ts';
-import { decide } from '../infra/store/records.ts';
-import { RunLog } from '../infra/store/run-log.ts';
-import { appendStatus } from '../infra/store/status.ts';
+import { storeModelFolder } from '../log/inputs/model-facts.ts';
+import { decide } from '../log/objects/records.ts';
+import { RunLog } from '../log/run/run-log.ts';
+import { appendStatus } from '../log/run/status.ts';
 import { packageRoot } from '../infra/home.ts';
 import { encodeBatch } from '../models/batch-tensors.ts';
 import { encodeDatasetRows, encodeDatasetTokens, rowsFile, tokensFile } from '../models/dataset-fact.ts';
@@ -46,7 +47,7 @@ import { writeModelFiles } from '../models/safetensors.ts';
 import { openTokenizer } from '../models/tokenizer.ts';
 import type { Tokenizer } from '../models/tokenizer.ts';
 import { encodeTrajectories, singleTurn } from '../models/trajectories.ts';
-import { saveCheckpoint } from '../workers/engine/checkpoint.ts';
+import { saveCheckpoint } from '../workers/engine/state/checkpoint.ts';
 
 export interface BuiltRunOptions {
   readonly name?: string;
@@ -343,10 +344,10 @@ class RunWriter {
       this.#dataset = {
         rows: prompts.map((prompt, row) => ({ dataSource: 'toy', prompt, groundTruth: answers[row] })),
         promptTokens: Int32Array.from(tokens.flatMap((one) => [...one])),
-        promptOffsets: offsetsOf(tokens),
+        promptOffsets: offsetsOf(tokens.map(lengthOf)),
         ...(kind === 'sft' && {
           responseTokens: Int32Array.from(responses.flatMap((one) => [...one])),
-          responseOffsets: offsetsOf(responses),
+          responseOffsets: offsetsOf(responses.map(lengthOf)),
         }),
       };
       const dataset = await this.#storeRows();
@@ -406,10 +407,10 @@ class RunWriter {
         promptOffsets_P1: this.#dataset.promptOffsets,
         prompt_S: Int32Array.from(responses, (_, b) => Math.floor(b / samplesPerDraw)),
         responseTokens_T: Int32Array.from(responses.flatMap((one) => [...one])),
-        responseOffsets_S1: offsetsOf(responses),
+        responseOffsets_S1: offsetsOf(responses.map(lengthOf)),
         logProbs_T: new Float32Array(lengths),
         samplingLogProbs_T: new Float32Array(lengths),
-        ...singleTurn(offsetsOf(responses), Int32Array.of(0, 1, 0, 1), purpose === 'train' ? k - 1 : k),
+        ...singleTurn(offsetsOf(responses.map(lengthOf)), Int32Array.of(0, 1, 0, 1), purpose === 'train' ? k - 1 : k),
         stopReason_S: Uint8Array.of(1, 2, 1, 2),
       }),
     );
@@ -455,7 +456,7 @@ class RunWriter {
       prompt: promptOf(Math.floor(b / samplesPerDraw)),
       response: all[b] ?? new Int32Array(),
     }));
-    const offsets_S1 = offsetsOf(samples.map(({ prompt, response }) => Int32Array.of(...prompt, ...response)));
+    const offsets_S1 = offsetsOf(samples.map(({ prompt, response }) => prompt.length + response.length));
     const scored = samples.flatMap(({ prompt, response }, b) =>
       [...response].map((_, t) => (offsets_S1[b] ?? 0) + prompt.length + t),
     );
@@ -467,7 +468,7 @@ class RunWriter {
         tokens_N: Int32Array.from(samples.flatMap(({ prompt, response }) => [...prompt, ...response])),
         offsets_S1,
         scored_T: Int32Array.from(scored),
-        scoredOffsets_S1: offsetsOf(samples.map(({ response }) => response)),
+        scoredOffsets_S1: offsetsOf(samples.map(({ response }) => response.length)),
         mask_T: new Uint8Array(scored.length).fill(1),
         advantages_T,
         returns_T: advantages_T.map((advantage) => advantage * k),
@@ -486,6 +487,7 @@ class RunWriter {
   }
 }
 
+const lengthOf = ({ length }: Int32Array) => length;
 const drawOf = (k: number, row: number) => Math.max(0, k - 1) * prompts.length + row;
 const countersAt = (k: number): Counters => ({
   cursor: k * prompts.length,
@@ -493,9 +495,3 @@ const countersAt = (k: number): Counters => ({
   badSteps: 0,
   controllers: { klCoef: 0 },
 });
-
-function offsetsOf(parts: readonly Int32Array[]): Int32Array {
-  const offsets = new Int32Array(parts.length + 1);
-  parts.forEach((part, i) => (offsets[i + 1] = (offsets[i] ?? 0) + part.length));
-  return offsets;
-}

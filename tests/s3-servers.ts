@@ -1,4 +1,4 @@
-/** Real S3 servers for tests: SeaweedFS, and versitygw where it could be built (`node infra/bootstrap.mjs --tests`). */
+/** Real S3 servers for tests: SeaweedFS, and versitygw where it could be built (`node setup/main.mjs --tests`). */
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -92,7 +92,7 @@ export async function startSeaweed(folder: string): Promise<S3Server> {
 /** Why versitygw is not available here; undefined when it is. */
 export function versityMissing(): string | undefined {
   return toolPath('versitygw') === undefined
-    ? 'versitygw is not built: it needs Go and the network (node infra/bootstrap.mjs --tests)'
+    ? 'versitygw is not built: it needs Go and the network (node setup/main.mjs --tests)'
     : undefined;
 }
 
@@ -135,7 +135,7 @@ function makeFolder(path: string): string {
 
 async function serve(name: string, folder: string, args: readonly string[], port: number): Promise<S3Server> {
   const command = toolPath(name);
-  if (command === undefined) throw new Error(`${name} is missing: node infra/bootstrap.mjs --tests`);
+  if (command === undefined) throw new Error(`${name} is missing: node setup/main.mjs --tests`);
   const endpoint = `http://${loopback}:${port}`;
   const env: S3Env = {
     AWS_ENDPOINT_URL: endpoint,

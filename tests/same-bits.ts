@@ -20,7 +20,7 @@ type Place = Pick<ArmedFault, 'point' | 'facts'>;
  * What a run is killed at: iterations 3, 4 and 5. Of the runs that kill-algorithms.test.ts kills anywhere too, only the
  * first.
  */
-export const usualPlaces: readonly (readonly [string, Place])[] = [
+const usualPlaces: readonly (readonly [string, Place])[] = [
   ['while it makes the batch', { point: 'job.begin', facts: { stage: 'advantage', iteration: 3 } }],
   ['before it commits the batch', { point: 'decide.before', facts: { kind: 'batch', iteration: 4 } }],
   ['between two optimiser steps', { point: 'write.step', facts: { iteration: 5, step: 0 } }],

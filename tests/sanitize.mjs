@@ -9,8 +9,8 @@ import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { buildNative, cxxCompiler } from '../infra/bootstrap/compiler.mjs';
-import { checkoutRoot } from '../infra/bootstrap/places.mjs';
+import { buildNative, cxxCompiler } from '../setup/compiler.mjs';
+import { checkoutRoot } from '../setup/places.mjs';
 
 const { values } = parseArgs({
   options: {

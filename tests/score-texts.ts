@@ -5,8 +5,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EngineOptions, PackedBatch } from '../core/ports/policy.ts';
-import { readDecoderSpec } from '../models/config.ts';
-import { loadWeights } from '../models/weights.ts';
+import { readDecoderSpec } from '../native/model/config.ts';
+import { loadWeights } from '../native/model/weights.ts';
 import { createTrainer } from '../native/index.ts';
 import type { NativeTrainer } from '../native/index.ts';
 

@@ -1,14 +1,14 @@
 /** The position where a term begins with the state of a standby has two states: those who read it must not mix them. */
 import { afterAll, expect, it } from 'vitest';
-import { recoverHead } from '../activities/recover-head.ts';
-import type { ActivityPorts } from '../activities/ports.ts';
-import type { RunContexts } from '../activities/run-context.ts';
+import { recoverHead } from '../activities/term/recover-head.ts';
+import type { ActivityPorts } from '../activities/ports/index.ts';
+import type { RunContexts } from '../activities/term/run-context.ts';
 import { originAt } from '../api/runs/fork.ts';
 import { parseRecipe } from '../core/recipe/index.ts';
 import { exampleProfile } from '../core/records/examples.test-support.ts';
-import { bestCheckpoint } from '../infra/store/best-checkpoint.ts';
-import { openNextTerm } from '../infra/store/terms.ts';
-import type { RunLog } from '../infra/store/run-log.ts';
+import { bestCheckpoint } from '../log/run/best-checkpoint.ts';
+import { openNextTerm } from '../log/run/terms.ts';
+import type { RunLog } from '../log/run/run-log.ts';
 import { cliHome } from './cli.ts';
 import { builtOwner, buildRun, builtState, saveBuilt } from './run-builder.ts';
 import { stateDigests } from './state-digests.ts';

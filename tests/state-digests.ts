@@ -1,7 +1,7 @@
 /** The digests of a state, hashed on one thread by Node: the workers have their engine's threads hash the blocks. */
-import { stateDigestsOf, treeDigest } from '../infra/store/digest.ts';
-import type { StateDigests } from '../infra/store/digest.ts';
-import type { Snapshot } from '../workers/engine/checkpoint.ts';
+import { stateDigestsOf, treeDigest } from '../log/objects/digest.ts';
+import type { StateDigests } from '../log/objects/digest.ts';
+import type { Snapshot } from '../workers/engine/state/checkpoint.ts';
 import { partsOf } from '../core/records/state-parts.ts';
 
 /** A state of all weights and the moments of AdamW. */
@@ -12,7 +12,7 @@ export interface StateParts {
   readonly steps: number;
 }
 
-export const rootsOf = ({ weights, m, v }: StateParts) => ({
+const rootsOf = ({ weights, m, v }: StateParts) => ({
   weights: treeDigest(weights),
   m: treeDigest(m),
   v: treeDigest(v),

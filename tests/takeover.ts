@@ -13,7 +13,7 @@ import type { SizeName } from '../bench/sizes.ts';
 import { mergeTrees } from '../core/recipe/index.ts';
 import type { Tree } from '../core/recipe/index.ts';
 import { keys } from '../core/records/keys.ts';
-import { listWorkers } from '../infra/nats/presence.ts';
+import { listWorkers } from '../infra/nats/jobs/presence.ts';
 import type { WorkerPool } from '../infra/stack/index.ts';
 import { readLogChunk } from '../infra/telemetry/run-log-lines.ts';
 import { faultsVariable } from '../infra/faults/index.ts';

@@ -30,7 +30,7 @@ function loadedBy(entry: string): Set<string> {
  * allowed, because they only read a number.
  */
 const heavy =
-  /^(native\/(?!ticks\.ts|binding\.ts|addon-file\.ts|package-root\.ts|arithmetic\.ts)|core\/rl\/(actor-total|aggregate|kl|policy-loss\/|advantages\/|distillation\/|prime\/|rollout-correction\/(?!options|threshold)|(?:sft|value|preference|reward-model)-loss|balance\/)|workers\/engine\/(update|loss|advantage|host|recover|checkpoint|generation|micro-batch)\.ts)/;
+  /^(native\/(?!ticks\.ts|binding\.ts|addon-file\.ts|package-root\.ts|arithmetic\.ts)|core\/rl\/(actor-total|aggregate|kl|policy-loss\/|advantages\/|distillation\/|prime\/|rollout-correction\/(?!options|threshold)|(?:sft|value|preference|reward-model)-loss|balance\/)|workers\/engine\/(update|losses|batch|host|state|generation|stages)\/)/;
 
 describe('main threads', () => {
   it.each(['workers/main.ts', 'workers/control/main.ts'])('of %s load nothing that computes', (entry) => {
@@ -38,11 +38,11 @@ describe('main threads', () => {
   });
 
   it('leave it to the engine thread, which does', () => {
-    const loaded = [...loadedBy('workers/engine/thread.ts')].filter((path) => heavy.test(path));
+    const loaded = [...loadedBy('workers/engine/process/thread.ts')].filter((path) => heavy.test(path));
     expect(loaded).toEqual(
       expect.arrayContaining([
-        'workers/engine/update.ts',
-        'workers/engine/advantage.ts',
+        'workers/engine/update/update.ts',
+        'workers/engine/batch/advantage.ts',
         'core/rl/actor-total.ts',
         'native/index.ts',
       ]),

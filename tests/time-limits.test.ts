@@ -18,6 +18,7 @@ const folders = [
     'cli',
     'core',
     'infra',
+    'log',
     'models',
     'native',
     'rewards',

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { chooseStack, ensureStack, stopStack } from '../infra/stack/index.ts';
 import { processesWith, signalProcess, waitForExit } from '../infra/stack/process.ts';
 import { openStore } from '../infra/store/open.ts';
-import { RunLog } from '../infra/store/run-log.ts';
+import { RunLog } from '../log/run/run-log.ts';
 import { connectTemporalClient } from '../infra/temporal/connection.ts';
 import { runWords } from './cli.ts';
 import { LoopUnderTest, separatePools } from './loop-under-test.ts';

@@ -11,7 +11,7 @@ import { at } from '../core/at.ts';
 import { actorOf } from '../core/records/components.ts';
 import { keys } from '../core/records/keys.ts';
 import { resultRecord } from '../core/records/schema.ts';
-import { needRecord } from '../infra/store/records.ts';
+import { needRecord } from '../log/objects/records.ts';
 import { checkpointElements } from '../models/checkpoint.ts';
 import { sharesVariable } from '../workers/membership.ts';
 import { LoopUnderTest } from './loop-under-test.ts';

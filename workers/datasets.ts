@@ -1,7 +1,7 @@
 /** Datasets that a thread reads rows of: the last ones stay open, and their last used blocks in memory. */
 import type { Digest } from '../core/ids.ts';
 import type { Store } from '../core/ports/store.ts';
-import { readDataset } from '../infra/store/datasets.ts';
+import { readDataset } from '../log/inputs/datasets.ts';
 import { BlockCache, openDataset } from '../models/dataset-rows.ts';
 import type { Dataset } from '../models/dataset-rows.ts';
 

@@ -3,11 +3,11 @@
  * period and requeues the others at once. A requeued job costs no retry budget; another worker runs it.
  */
 import { PreemptedError } from '../core/errors.ts';
-import type { Stage } from '../core/wire/jobs.ts';
+import type { Stage } from '../core/wire/jobs/index.ts';
 import type { Role } from '../core/roles.ts';
 import type { JobMessage } from '../core/wire/messages.ts';
 import type { Notice } from '../infra/fleet/notice.ts';
-import type { JobProgress } from '../infra/nats/puller.ts';
+import type { JobProgress } from '../infra/nats/jobs/puller.ts';
 
 /** The part of the grace period that is kept for disconnecting. */
 export const goodbyeMs = 1_000;

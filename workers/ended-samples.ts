@@ -3,7 +3,7 @@ import { endedSamplesSubject, mostTokensTold } from '../core/wire/ended-samples.
 import type { EndedSamples } from '../core/wire/ended-samples.ts';
 import { wireVersion } from '../core/wire/messages.ts';
 import type { JobMessage } from '../core/wire/messages.ts';
-import type { EndedSample } from './engine/host.ts';
+import type { EndedSample } from './engine/job/context.ts';
 import { tokensText } from './reward/ahead-samples.ts';
 
 export interface EndedSamplesPorts {

@@ -1,12 +1,14 @@
 /**
  * The lease of a trainer. A trainer works for one run at a time, because loading a run's state takes long. The run
- * keeps the trainer until it pauses, ends or ends its turn (activities/turns.ts), however long its rollouts and scorers
- * take. Other runs wait in the order of their first request, with the state `queued`.
+ * keeps the trainer until it pauses, ends or ends its turn (activities/stages/turns.ts), however long its rollouts and
+ * scorers take. Other runs wait in the order of their first request, with the state `queued`.
  *
  * A standby follows a run that another trainer leads. It leads from the first job on that a leader would do, and it
  * gives way to a run that waits for a trainer.
  */
 import { RetryableError } from '../core/errors.ts';
+import type { Trains, UpdateInput } from '../core/wire/jobs/index.ts';
+import type { JobMessage } from '../core/wire/messages.ts';
 
 /** A run and the URL of the store that it is in. */
 export interface Leaseholder {
@@ -16,6 +18,12 @@ export interface Leaseholder {
   readonly components?: readonly string[];
   /** True when its job is one of a standby. */
   readonly standby?: true;
+}
+
+/** The run, and the part of it, for which a job leases the trainer. */
+export function leaseOf({ runId, store, input }: JobMessage): Leaseholder {
+  const { part, components, standby } = input as Partial<Trains & Pick<UpdateInput, 'standby'>>;
+  return { runId, store, ...(part === true && components && { components }), ...(standby === true && { standby }) };
 }
 
 export interface LeasePorts {

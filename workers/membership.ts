@@ -8,7 +8,7 @@ import { readSession, rejoinCode, sessionVariable } from '../infra/fleet/session
 import type { JoinedSession } from '../infra/fleet/session.ts';
 import { buildId } from '../infra/home.ts';
 import type { HasNats } from '../infra/nats/connection.ts';
-import { askToJoin } from '../infra/nats/joining.ts';
+import { askToJoin } from '../infra/nats/access/joining.ts';
 import { publicNkey } from '../infra/nats/nkey.ts';
 import { addressTowards } from './own-address.ts';
 import { servesStore } from '../infra/stack/driven-runs.ts';

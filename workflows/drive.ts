@@ -29,7 +29,7 @@ import { Abandonable } from './abandonable.ts';
 import { RunProgress } from './run-state.ts';
 
 /** Reads and small writes of the store. */
-export const quick = proxyActivities<Activities>({
+const quick = proxyActivities<Activities>({
   startToCloseTimeout: '60 s',
   retry: { initialInterval: '200 ms', maximumInterval: '5 s' },
 });

@@ -5,8 +5,8 @@ import { driveRun, stages } from './drive.ts';
 export async function trainRun(carry: RunCarry): Promise<RunOutcome> {
   return driveRun(carry, async (run, at) => {
     at('rollout');
-    const [rollouts, rewards] = await Promise.all([stages.rollout(run), stages.reward(run)]);
+    await Promise.all([stages.rollout(run), stages.reward(run)]);
     at('advantage');
-    await stages.advantage({ ...run, facts: { rollouts: rollouts.fact, rewards: rewards.fact } });
+    await stages.advantage(run);
   });
 }

@@ -8,8 +8,8 @@ import type { FleetSpec } from '../../core/fleet/spec.ts';
 import { placeName } from '../../core/fleet/types.ts';
 import type { CloudInstance } from '../../core/ports/provider.ts';
 import type { Presence } from '../../core/wire/messages.ts';
-import type { FleetLog, KnownInstance } from '../../infra/store/fleet-log.ts';
-import type { FleetPorts } from './ports.ts';
+import type { FleetLog, KnownInstance } from '../../log/fleet/fleet-log.ts';
+import type { FleetPorts } from '../ports/fleet.ts';
 
 /** A machine that was told to leave has so long to end its jobs. */
 const leaveMs = 120_000;

@@ -11,9 +11,9 @@ import type { FleetSpec, SpotPrices } from '../../core/fleet/spec.ts';
 import { samePlace } from '../../core/fleet/spread.ts';
 import type { Decision } from '../../core/fleet/types.ts';
 import type { CloudInstance } from '../../core/ports/provider.ts';
-import type { FleetLog, KnownInstance } from '../../infra/store/fleet-log.ts';
+import type { FleetLog, KnownInstance } from '../../log/fleet/fleet-log.ts';
 import type { StoreRef } from '../janitor.ts';
-import type { ActivityPorts } from '../ports.ts';
+import type { ActivityPorts } from '../ports/index.ts';
 import {
   endLeaving,
   mostIdle,
@@ -28,7 +28,7 @@ import type { Seen } from './endings.ts';
 import { carryOut, launch } from './launches.ts';
 import { Memory, planning } from './planning.ts';
 import type { Pass } from './planning.ts';
-import type { FleetPorts } from './ports.ts';
+import type { FleetPorts } from '../ports/fleet.ts';
 
 /** `moving`: something boots or leaves. `nothing`: nothing is wanted and nothing is there. */
 export type Tended = 'moving' | 'still' | 'nothing';

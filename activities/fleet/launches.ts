@@ -2,14 +2,14 @@
  * Buying. A launch is a decision in the store before the provider is asked, and its token makes a second call harmless.
  * So a control process may die at any point: the next pass asks again for every launch that has no answer.
  */
-import { isBought, secondsOf } from '../../core/fleet/spec.ts';
+import { isBought, machineOf, secondsOf } from '../../core/fleet/spec.ts';
 import type { BoughtPool, FleetSpec } from '../../core/fleet/spec.ts';
 import type { LaunchRecord } from '../../core/fleet/records.ts';
 import { placeName } from '../../core/fleet/types.ts';
 import type { Decision } from '../../core/fleet/types.ts';
 import type { CloudInstance, LaunchAnswer } from '../../core/ports/provider.ts';
-import type { FleetLog, KnownLaunch } from '../../infra/store/fleet-log.ts';
-import type { FleetPorts } from './ports.ts';
+import type { FleetLog, KnownLaunch } from '../../log/fleet/fleet-log.ts';
+import type { FleetPorts } from '../ports/fleet.ts';
 
 /**
  * Decides a launch and carries it out. `n`: follows the launches that the plan has seen; false when another control
@@ -92,13 +92,4 @@ async function whatWasBought({ provider }: FleetPorts, log: FleetLog, record: La
 function timesOf({ join_within, lifetime }: BoughtPool, now: Date): { joinUntil: string; expires: string } {
   const after = (duration: string) => new Date(now.getTime() + secondsOf(duration) * 1_000).toISOString();
   return { joinUntil: after(join_within), expires: after(lifetime) };
-}
-
-function machineOf({ ec2 }: BoughtPool): LaunchRecord['machine'] {
-  const { region, image, subnets, security_groups, instance_profile, disk_gib } = ec2;
-  return {
-    ...{ region, image, subnets, securityGroups: security_groups },
-    ...(instance_profile !== undefined && { instanceProfile: instance_profile }),
-    ...(disk_gib !== undefined && { diskGiB: disk_gib }),
-  };
 }

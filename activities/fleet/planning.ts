@@ -8,9 +8,9 @@ import { samePlace } from '../../core/fleet/spread.ts';
 import { boughtPools, plannedPool } from '../../core/fleet/spec.ts';
 import type { BoughtPool, SpotPrices } from '../../core/fleet/spec.ts';
 import type { Demand, Instance, NotedPlan, PlanInput, Pool, Refusal } from '../../core/fleet/types.ts';
-import type { FleetLog, KnownInstance } from '../../infra/store/fleet-log.ts';
+import type { FleetLog, KnownInstance } from '../../log/fleet/fleet-log.ts';
 import type { Seen } from './endings.ts';
-import type { FleetPorts } from './ports.ts';
+import type { FleetPorts } from '../ports/fleet.ts';
 
 /** What one pass works with. */
 export interface Pass {

@@ -1,6 +1,6 @@
 /** Live notes about the jobs of one stage: their sum, as one number for users who watch the run. */
 import { liveNote } from '../live-note.ts';
-import type { ActivityPorts } from '../ports.ts';
+import type { ActivityPorts } from '../ports/index.ts';
 
 export type OnJobProgress = (jobId: string, done: number, total: number, queued: string | undefined) => void;
 

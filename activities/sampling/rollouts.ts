@@ -1,14 +1,13 @@
 /** The rollout jobs of a position. */
 import { at } from '../../core/at.ts';
-import type { JobRequest } from '../../infra/nats/dispatcher.ts';
-import type { JobResult, WaitOptions } from '../../infra/nats/wait-session.ts';
-import type { Head } from '../../infra/store/run-log.ts';
-import { rolloutOrParts } from '../poison.ts';
-import { rolloutJobs } from '../rollout-jobs.ts';
-import type { RunContext } from '../run-context.ts';
-import type { StageServices } from '../stages/services.ts';
+import type { JobRequest, JobResult, WaitOptions } from '../../core/ports/jobs.ts';
+import type { Head } from '../../log/run/run-log.ts';
+import { rolloutOrParts } from './poison.ts';
+import { rolloutJobs } from './rollout-jobs.ts';
+import type { RunContext } from '../term/run-context.ts';
+import type { StageServices } from '../services.ts';
 import { stageProgress, type OnJobProgress } from './progress.ts';
-import { publishWhenLacking } from './weights.ts';
+import { publishWhenLacking } from '../term/weights.ts';
 
 /** The place where a stage works: the run, its head, and the signal that abandons the work. */
 export interface At {
@@ -20,7 +19,7 @@ export interface At {
 /** The training rollouts of a position, in draw order. */
 export async function trainingRollouts(services: StageServices, at: At): Promise<JobResult<'rollout'>[]> {
   const { context, head, signal } = at;
-  const jobs = rolloutJobs(context, head, head.profile, 'train');
+  const jobs = rolloutJobs(context, head, 'train');
   const onProgress = stageProgress(services.ports, {
     runId: context.log.runId,
     stage: 'rollout',

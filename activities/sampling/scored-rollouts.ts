@@ -1,50 +1,16 @@
 /** Rollouts with their scores. A reward job starts as soon as its rollout job has ended. */
-import type { Digest } from '../../core/ids.ts';
-import type { ResultRecord } from '../../core/records/schema.ts';
-import type { Stage } from '../../core/wire/jobs.ts';
-import type { JobRequest } from '../../infra/nats/dispatcher.ts';
-import type { JobResult, WaitOptions } from '../../infra/nats/wait-session.ts';
-import type { MadeBy } from '../recompute.ts';
-import { baselineJob, rewardJob, rolloutJobs } from '../rollout-jobs.ts';
-import type { Purpose } from '../rollout-jobs.ts';
-import type { RunContext } from '../run-context.ts';
+import type { JobRequest, WaitOptions } from '../../core/ports/jobs.ts';
+import type { MadeBy } from '../term/recompute.ts';
+import { baselineJob, rewardJob, rolloutJobs } from './rollout-jobs.ts';
+import type { Purpose } from './rollout-jobs.ts';
+import type { RunContext } from '../term/run-context.ts';
 import { wantsBaselines } from '../settings.ts';
-import { spanOf, type Span } from '../spans.ts';
-import type { StageServices } from '../stages/services.ts';
+import { endedJob, jobsOf } from '../scored-jobs.ts';
+import type { ScoredJobs, ScoredRollout } from '../scored-jobs.ts';
+import type { StageServices } from '../services.ts';
 import { stageProgress, type OnJobProgress } from './progress.ts';
 import { Waves } from './waves.ts';
 import { runRollout, type At } from './rollouts.ts';
-
-/** A job that has ended, as the records of its iteration name it. */
-export interface EndedJob {
-  readonly jobId: string;
-  readonly timings: ResultRecord['timings'];
-  /** The time in which it ran. Undefined when its result does not say so. */
-  readonly span: Span | undefined;
-}
-
-/** The results of one rollout job and its reward job. */
-export interface ScoredJobs {
-  readonly trajectories: Digest;
-  readonly scores: Digest;
-  readonly samples: number;
-  readonly responseTokens: number;
-  /** Samples without a score. */
-  readonly failed: number;
-  readonly rollout: EndedJob;
-  readonly reward: EndedJob;
-}
-
-export interface ScoredRollout extends ScoredJobs {
-  /** 0 but for draws that dynamic sampling added. */
-  readonly wave: number;
-  /** Greedy responses to the same prompts, where the estimator compares with them. */
-  readonly baseline?: ScoredJobs;
-}
-
-/** The jobs of a scored rollout, those of the greedy responses last. */
-export const jobsOf = ({ baseline, ...own }: ScoredRollout): readonly ScoredJobs[] =>
-  baseline === undefined ? [own] : [own, baseline];
 
 /** A scored rollout of this attempt, with the jobs that can recompute its blobs. */
 type JustScored<T extends ScoredJobs> = T & { readonly madeBy: readonly MadeBy[] };
@@ -55,10 +21,6 @@ interface ScoringProgress {
   readonly reward: OnJobProgress;
   /** Rollout jobs without a result. */
   readonly sampling: Set<JobRequest<'rollout'>>;
-}
-
-export function endedJob<S extends Stage>(stage: S, result: JobResult<S>): EndedJob {
-  return { jobId: result.jobId, timings: result.timings, span: spanOf(stage, result) };
 }
 
 /**
@@ -96,7 +58,7 @@ async function scoredWave(
   wave: number,
 ): Promise<JustScored<ScoredRollout>[]> {
   const { context, head } = at;
-  const jobs = rolloutJobs(context, head, head.profile, purpose, wave);
+  const jobs = rolloutJobs(context, head, purpose, wave);
   const progress = scoringProgress(services, at, purpose, jobs);
   const withBaselines = purpose === 'train' && wantsBaselines(context.recipe);
   const score = async (job: JobRequest<'rollout'>, again: number): Promise<JustScored<ScoredRollout>> => {

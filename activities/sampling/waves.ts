@@ -9,9 +9,9 @@ import type { Digest } from '../../core/ids.ts';
 import { mostWaves, promptsPerWave } from '../../core/recipe/index.ts';
 import { reasonToFilter } from '../../core/rl/filter-groups.ts';
 import { numbersNamed, parseScoreTable } from '../../core/wire/score-table.ts';
-import type { Purpose } from '../rollout-jobs.ts';
+import type { Purpose } from './rollout-jobs.ts';
 import { filterMetric, samplesPerDraw } from '../settings.ts';
-import type { StageServices } from '../stages/services.ts';
+import type { StageServices } from '../services.ts';
 import type { At } from './rollouts.ts';
 
 /** The waves of one iteration, or of a validation, which has one. */

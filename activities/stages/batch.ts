@@ -1,20 +1,21 @@
 /** The batch of an iteration: the advantage job makes it, and makes it again when its tensors are lost. */
 import { samplesResponses } from '../../core/run-kinds.ts';
-import { isDamage, isLostBlob, logHole } from '../../core/damage.ts';
+import { isDamage, isLostBlob, logHole } from '../../core/records/damage.ts';
 import { errorToJson } from '../../core/errors.ts';
+import { blobsOfBatch } from '../../core/records/batch-blobs.ts';
 import { keys } from '../../core/records/keys.ts';
 import type { BatchRecord } from '../../core/records/schema.ts';
-import type { JobRequest } from '../../infra/nats/dispatcher.ts';
-import type { JobResult, WaitOptions } from '../../infra/nats/wait-session.ts';
-import type { Stage } from '../../core/wire/jobs.ts';
+import type { JobRequest, JobResult, WaitOptions } from '../../core/ports/jobs.ts';
+import type { Stage } from '../../core/wire/jobs/index.ts';
 import { readsValues } from '../../core/recipe/index.ts';
-import { advantageJob, valuesJob } from '../advantage-job.ts';
-import { stateOfPart } from '../parts.ts';
+import { advantageJob, valuesJob } from './advantage-job.ts';
+import { stateOfPart } from '../term/parts.ts';
 import { partsOf } from '../settings.ts';
 import { liveNote } from '../live-note.ts';
 import type { At } from '../sampling/rollouts.ts';
-import { withScoredRollouts, type ScoredRollout } from '../sampling/scored-rollouts.ts';
-import type { StageServices } from './services.ts';
+import { withScoredRollouts } from '../sampling/scored-rollouts.ts';
+import type { ScoredRollout } from '../scored-jobs.ts';
+import type { StageServices } from '../services.ts';
 
 export interface MadeBatch extends JobResult<'advantage'> {
   readonly scored: readonly ScoredRollout[];
@@ -85,10 +86,12 @@ export async function withBatch<T>(
       return await work();
     } catch (error) {
       // Another arithmetic made the samples of an adopted batch, so they cannot be recomputed.
-      if (record.adopted !== undefined || !isLostBlob(error, runId, record.tensors)) throw error;
+      if (record.adopted !== undefined || !blobsOfBatch(record).some((digest) => isLostBlob(error, runId, digest)))
+        throw error;
       const { request, jobId } = await makeBatch(services, at);
       if (!services.recompute.again(request, jobId, String(error))) throw error;
-      if ((await makeBatch(services, at)).output.tensors !== record.tensors)
+      const again = (await makeBatch(services, at)).output;
+      if (blobsOfBatch(again).join() !== blobsOfBatch(record).join())
         throw logHole(runId, at.head.position, keys.blob(runId, record.tensors), errorToJson(error).message);
     }
   }

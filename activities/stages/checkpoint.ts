@@ -1,21 +1,20 @@
-import { damage, isDamage } from '../../core/damage.ts';
+import { damage, isDamage } from '../../core/records/damage.ts';
 import type { Components } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { queueOf } from '../../core/records/profile-ids.ts';
 import { recordFormat } from '../../core/records/schema.ts';
 import type { CheckpointManifest, ComponentCheckpoint } from '../../core/records/schema.ts';
-import type { JobRequest } from '../../infra/nats/dispatcher.ts';
-import type { WaitOptions } from '../../infra/nats/wait-session.ts';
+import type { JobRequest, WaitOptions } from '../../core/ports/jobs.ts';
 import { liveNote } from '../live-note.ts';
-import { forEachPart, profileOfPart, stateOfPart } from '../parts.ts';
-import type { ActivityPorts } from '../ports.ts';
-import type { RunRef } from '../run-context.ts';
+import { forEachPart, profileOfPart, stateOfPart } from '../term/parts.ts';
+import type { ActivityPorts } from '../ports/index.ts';
+import type { RunRef } from '../term/run-context.ts';
 import type { At } from '../sampling/rollouts.ts';
-import { shardsIn } from '../saved-parts.ts';
+import { shardsIn } from '../term/saved-parts.ts';
 import { partsOf } from '../settings.ts';
 import type { Part } from '../settings.ts';
-import { headOf } from './head-of.ts';
-import type { StageServices } from './services.ts';
+import { headOf } from './begin-stage.ts';
+import type { StageServices } from '../services.ts';
 
 /** Saves the state at the head as a checkpoint. Returns at once when it is saved already. */
 export async function checkpoint(services: StageServices, ref: RunRef): Promise<{ readonly manifest: string }> {

@@ -4,15 +4,16 @@ import { evalRecord } from '../../core/records/schema.ts';
 import { measureOf } from '../../core/validation-measure.ts';
 import { parseScoreTable } from '../../core/wire/score-table.ts';
 import type { ScoreTable } from '../../core/wire/score-table.ts';
-import { comparedPairs } from '../compared-pairs.ts';
-import { evaluation } from '../evaluation.ts';
-import { recordWriter } from '../record-writer.ts';
-import type { RunRef } from '../run-context.ts';
+import { comparedPairs } from '../evaluation/compared-pairs.ts';
+import { evaluation } from '../evaluation/evaluation.ts';
+import { recordWriter } from '../term/record-writer.ts';
+import type { RunRef } from '../term/run-context.ts';
 import { samplesPerDraw } from '../settings.ts';
-import { withScoredRollouts, type ScoredRollout } from '../sampling/scored-rollouts.ts';
+import { withScoredRollouts } from '../sampling/scored-rollouts.ts';
+import type { ScoredRollout } from '../scored-jobs.ts';
 import type { At } from '../sampling/rollouts.ts';
-import { headOf } from './head-of.ts';
-import type { StageServices } from './services.ts';
+import { beginStage, besideLook } from './begin-stage.ts';
+import type { StageServices } from '../services.ts';
 
 interface Scored {
   readonly scored: readonly ScoredRollout[];
@@ -22,11 +23,12 @@ interface Scored {
 /** Validates the policy at the head. Does nothing when the run has no validation rows. */
 export async function evaluate(services: StageServices, ref: RunRef): Promise<{ readonly accuracy: number | null }> {
   const { ports, contexts } = services;
-  const { context, head } = await headOf(contexts, ref);
+  const stage = await beginStage(contexts, ref);
+  const { context, head } = stage;
   if (context.inputs.validation === undefined) return { accuracy: null };
   const { validation } = runKinds[context.recipe.kind];
   const n = validation === 'pairs' ? 1 : samplesPerDraw(context.recipe, 'validate');
-  const record = await ports.whileHeartbeating(async (signal) => {
+  const record = await besideLook(services, stage, async (signal) => {
     if (validation === 'pairs') return comparedPairs(services, { context, head, signal });
     const { scored, tables } = await scoredTables(services, { context, head, signal });
     return evaluation(ref, head, scored, tables, n);
@@ -38,6 +40,7 @@ export async function evaluate(services: StageServices, ref: RunRef): Promise<{ 
     { ...record, writer: recordWriter(ports) },
     (other) => other.weightsDigest === record.weightsDigest,
   );
+  ports.committed(context.log, head.position);
   const { accuracy, questions, metrics } = decided.record;
   ports.say(
     ref.runId,

@@ -8,25 +8,24 @@ import type { BatchRecord, UpdateRecord } from '../../core/records/schema.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
 import type { DesiredState } from '../../core/run-states.ts';
 import type { CountedEvents } from '../../infra/fleet/event-counts.ts';
-import type { JobRequest } from '../../infra/nats/dispatcher.ts';
-import type { JobResult, WaitOptions } from '../../infra/nats/wait-session.ts';
-import type { Head } from '../../infra/store/run-log.ts';
+import type { JobRequest, JobResult, WaitOptions } from '../../core/ports/jobs.ts';
+import type { Head } from '../../log/run/run-log.ts';
 import { liveNote } from '../live-note.ts';
-import { joinedUpdate } from '../joined-update.ts';
-import { forEachPart, profileOfPart, stateOfPart } from '../parts.ts';
-import { poisonBatch } from '../poison.ts';
-import type { ActivityPorts } from '../ports.ts';
+import { joinedUpdate } from './joined-update.ts';
+import { forEachPart, profileOfPart, stateOfPart } from '../term/parts.ts';
+import { poisonBatch } from '../sampling/poison.ts';
+import type { ActivityPorts } from '../ports/index.ts';
 import { partsOf } from '../settings.ts';
 import type { Part } from '../settings.ts';
-import { updateTimings } from '../stage-timings.ts';
-import { recordWriter } from '../record-writer.ts';
-import type { RunContext, RunRef } from '../run-context.ts';
+import { updateTimings } from '../sampling/stage-timings.ts';
+import { recordWriter } from '../term/record-writer.ts';
+import type { RunContext, RunRef } from '../term/run-context.ts';
 import type { At } from '../sampling/rollouts.ts';
 import { withBatch } from './batch.ts';
 import { checkpoint } from './checkpoint.ts';
-import { headOf } from './head-of.ts';
-import { endTurnIfWanted } from '../turns.ts';
-import type { StageServices } from './services.ts';
+import { beginStage, besideLook } from './begin-stage.ts';
+import { endTurnIfWanted } from './turns.ts';
+import type { StageServices } from '../services.ts';
 
 export interface UpdateSummary {
   readonly position: number;
@@ -34,13 +33,18 @@ export interface UpdateSummary {
   readonly evaluationDue: boolean;
 }
 
+/** The record of a batch of more draws is not sent with its job: writing it would take this process a while. */
+const mostDrawsTold = 5_000;
+
 type PendingBatch = NonNullable<At['head']['pending']>;
 type Applied = Pick<JobResult<'update'>, 'output' | 'timings'>;
 
 /** Applies the committed batch. The update record is the commit of the iteration. */
 export async function update(services: StageServices, ref: RunRef): Promise<UpdateSummary> {
   const { ports, contexts } = services;
-  const { context, head } = await headOf(contexts, ref, true);
+  const stage = await beginStage(contexts, ref, true);
+  const { context, head } = stage;
+  const wish = wishOf(context);
   const maxBadSteps = context.recipe.trainer.max_bad_steps;
   const { pending } = head;
   const finish = async (position: number) => {
@@ -51,15 +55,16 @@ export async function update(services: StageServices, ref: RunRef): Promise<Upda
     // An earlier attempt of this activity committed it, and may have died before it returned.
     if (head.counters.badSteps >= maxBadSteps)
       throw badStepsPause(ref.runId, head.counters.badSteps, 'see the update record');
+    await stage.look;
     await finish(head.position);
-    return summary(head.position, context);
+    return summary(head.position, context, await wish);
   }
   const iteration = head.position + 1;
-  const result = await ports
-    .whileHeartbeating((signal) => applied(services, { context, head, signal }, pending))
-    .catch((error: unknown) => {
-      throw poisonBatch(error, ref.runId, iteration);
-    });
+  const result = await besideLook(services, stage, (signal) =>
+    applied(services, { context, head, signal }, pending),
+  ).catch((error: unknown) => {
+    throw poisonBatch(error, ref.runId, iteration);
+  });
   const { output } = result;
   const events = ports.events.count(ref.runId);
   const decided = await ports.decide(
@@ -69,36 +74,44 @@ export async function update(services: StageServices, ref: RunRef): Promise<Upda
     { ...recordOf({ context, head }, pending, result, events.metrics), writer: recordWriter(ports) },
     (other) => other.batch === pending.digest,
   );
+  context.log.appended(decided.adopted ? undefined : decided);
   events.committed();
+  ports.committed(context.log, iteration);
   if (samplesResponses(context.recipe.kind))
     services.weights.committed(context, iteration, head.profile, actorOf(decided.record.components));
   sayIteration(ports, decided.record, pending.record);
   if (decided.record.outcome === 'skipped' && output.after.badSteps >= maxBadSteps)
     throw badStepsPause(ref.runId, output.after.badSteps, output.reason);
   await finish(iteration);
-  return summary(iteration, context);
+  return summary(iteration, context, await wish);
 }
 
-async function applied(services: StageServices, at: At, { digest, record }: PendingBatch): Promise<Applied> {
+async function applied(services: StageServices, at: At, pending: PendingBatch): Promise<Applied> {
   const { ports, recompute } = services;
   const { context, head, signal } = at;
   const { log, recipe } = context;
   const parts = partsOf(recipe);
   const onProgress: WaitOptions['onProgress'] = (progress, queued) =>
     ports.live(log.runId, liveNote('update', head.position + 1, progress, queued));
-  const results = await withBatch(services, at, record, () =>
+  const results = await withBatch(services, at, pending.record, () =>
     forEachPart(parts, signal, (part, either) => {
-      const request = requestOf(ports, at, digest, part);
+      const request = requestOf(ports, at, pending, part);
       const lead = () => recompute.run(request, { signal: either, onProgress });
       return recipe.trainer.standby === 0 ? lead() : services.standbys.update(request, either, lead);
     }),
   );
   const [only] = results;
-  return only !== undefined && results.length === 1 ? only : joinedUpdate(ports, record, results);
+  return only !== undefined && results.length === 1 ? only : joinedUpdate(ports, pending.record, results);
 }
 
-function requestOf(ports: ActivityPorts, { context, head }: At, batch: string, part: Part): JobRequest<'update'> {
+function requestOf(
+  ports: ActivityPorts,
+  { context, head }: At,
+  pending: PendingBatch,
+  part: Part,
+): JobRequest<'update'> {
   const { log, inputs } = context;
+  const text = pending.record.draws.length > mostDrawsTold ? undefined : ports.recordText(pending);
   const profile = profileOfPart(head, part);
   const parentState = stateOfPart(ports, head, part);
   const save = part.part !== true && isSaveDue(context, head, head.position + 1);
@@ -108,7 +121,9 @@ function requestOf(ports: ActivityPorts, { context, head }: At, batch: string, p
     at: { term: head.term, iteration: head.position },
     store: log.store,
     profile: queueOf(profile),
-    input: { parentState, batch, model: inputs.model, profile, save, ...part },
+    input: { parentState, batch: pending.digest, model: inputs.model, profile, save, ...part },
+    ...(text !== undefined && { batch: text }),
+    isNew: head.isOwn === true,
   };
 }
 
@@ -154,8 +169,14 @@ function recordOf(
   };
 }
 
-async function summary(position: number, { log, recipe, iterations }: RunContext): Promise<UpdateSummary> {
-  const wish = (await log.status())?.wish ?? 'run';
+/** What the user wants of the run, read beside the update. What is wanted later comes as a signal. */
+function wishOf({ log }: RunContext): Promise<DesiredState> {
+  const wish = log.status().then((status) => status?.wish ?? 'run');
+  wish.catch(() => {}); // who waits for it gets the error
+  return wish;
+}
+
+function summary(position: number, { recipe, iterations }: RunContext, wish: DesiredState): UpdateSummary {
   return { position, wish, evaluationDue: isValidationDue(recipe, position, iterations) };
 }
 

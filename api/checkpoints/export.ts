@@ -3,21 +3,21 @@ import { join } from 'node:path';
 import { TerminalError } from '../../core/errors.ts';
 import { actorOf, mainName } from '../../core/records/components.ts';
 import type { CheckpointManifest } from '../../core/records/schema.ts';
-import { bestCheckpoint } from '../../infra/store/best-checkpoint.ts';
-import { streamBlob } from '../../infra/store/blobs.ts';
+import { bestCheckpoint } from '../../log/run/best-checkpoint.ts';
+import { streamBlob } from '../../log/objects/blobs.ts';
 import { blockHashOf } from '../../core/records/block-hash.ts';
-import { blockHasher } from '../../infra/store/block-hasher.ts';
-import { treeDigest } from '../../infra/store/digest.ts';
-import { modelFolder } from '../../infra/store/model-facts.ts';
-import { pinPosition } from '../../infra/store/retention-log.ts';
-import type { RunLog } from '../../infra/store/run-log.ts';
+import { blockHasher } from '../../log/objects/block-hasher.ts';
+import { treeDigest } from '../../log/objects/digest.ts';
+import { modelFolder } from '../../log/inputs/model-facts.ts';
+import { pinPosition } from '../../log/run/retention-log.ts';
+import type { RunLog } from '../../log/run/run-log.ts';
 import type { ApiContext } from '../context.ts';
 import { chooseCheckpoint, retentionFloor } from './list.ts';
 import { checkpointElements, damagedCheckpoint, readShard } from '../../models/checkpoint.ts';
 import { scoreConfig } from '../../models/config.ts';
 import { filling } from '../../models/safetensors.ts';
 import type { FloatTensor } from '../../models/safetensors.ts';
-import { readConfigJson, saveHuggingFace } from '../../models/weights.ts';
+import { readConfigJson, saveHuggingFace } from '../../models/folder.ts';
 
 export type ExportDtype = 'auto' | 'fp32' | 'bf16';
 
@@ -73,7 +73,7 @@ export interface ExportOptions {
  * Returns the type of the tensors. Throws TerminalError `DamagedCheckpoint`, InvalidInputError when anything but an
  * empty folder is there.
  */
-export async function exportCheckpoint({
+async function exportCheckpoint({
   log,
   manifest,
   folder,

@@ -3,12 +3,12 @@ import { TerminalError } from '../../core/errors.ts';
 import { actorOf, shardsOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import type { CheckpointManifest } from '../../core/records/schema.ts';
-import { readRetention } from '../../infra/store/retention-log.ts';
-import { bestCheckpoint } from '../../infra/store/best-checkpoint.ts';
-import type { BestCheckpoint } from '../../infra/store/best-checkpoint.ts';
-import type { Stored } from '../../infra/store/records.ts';
-import type { RunLog } from '../../infra/store/run-log.ts';
-import { noSuchIteration } from '../runs/samples.ts';
+import { readRetention } from '../../log/run/retention-log.ts';
+import { bestCheckpoint } from '../../log/run/best-checkpoint.ts';
+import type { BestCheckpoint } from '../../log/run/best-checkpoint.ts';
+import type { Stored } from '../../log/objects/records.ts';
+import type { RunLog } from '../../log/run/run-log.ts';
+import { noSuchIteration } from '../no-such-iteration.ts';
 
 export interface CheckpointRow {
   readonly iteration: number;
@@ -31,7 +31,7 @@ export async function retentionFloor(log: RunLog): Promise<number> {
 }
 
 /** Ascending by iteration. */
-export async function checkpointRows(log: RunLog): Promise<CheckpointRow[]> {
+export async function listCheckpoints(log: RunLog): Promise<CheckpointRow[]> {
   const manifests = (await log.checkpoints()).reverse();
   const best = await bestCheckpoint(log);
   const rows = await Promise.all(manifests.map((manifest) => checkpointRow(manifest, log)));

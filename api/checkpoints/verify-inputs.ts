@@ -1,8 +1,8 @@
 /** Reading what a run needs besides its log: the model's files and the rows, each by its digest. */
 import { errorToJson } from '../../core/errors.ts';
-import { checkModelFile, readModelManifest } from '../../infra/store/model-facts.ts';
-import { checkDataset } from '../../infra/store/datasets.ts';
-import type { RunLog } from '../../infra/store/run-log.ts';
+import { checkModelFile, readModelManifest } from '../../log/inputs/model-facts.ts';
+import { checkDataset } from '../../log/inputs/datasets.ts';
+import type { RunLog } from '../../log/run/run-log.ts';
 
 export interface InputVerdict {
   readonly what: string;

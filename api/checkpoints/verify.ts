@@ -3,23 +3,23 @@
  * oldest one. A shard at a time, so that a large state needs little memory.
  */
 import type { PetrelError } from '../../core/errors.ts';
-import { findHole } from '../../infra/store/log-holes.ts';
+import { findHole } from '../../log/run/log-holes.ts';
 import { errorToJson } from '../../core/errors.ts';
-import type { StatePart } from '../../core/ports/policy.ts';
+import type { StatePart } from '../../core/parameters.ts';
 import { bytesOfDtype } from '../../core/records/publications.ts';
 import { blockHashOf } from '../../core/records/block-hash.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
 import type { CheckpointManifest, ComponentCheckpoint, ShardInfo } from '../../core/records/schema.ts';
-import { getBlob, streamBlob } from '../../infra/store/blobs.ts';
-import { blockHasher } from '../../infra/store/block-hasher.ts';
-import { runStateOf, stateDigestsOf, TreeDigest } from '../../infra/store/digest.ts';
-import { needRecord } from '../../infra/store/records.ts';
-import type { RunLog } from '../../infra/store/run-log.ts';
-import { decodeBatch } from '../../models/batch-tensors.ts';
+import { streamBlob } from '../../log/objects/blobs.ts';
+import { blockHasher } from '../../log/objects/block-hasher.ts';
+import { runStateOf, stateDigestsOf, TreeDigest } from '../../log/objects/digest.ts';
+import { needRecord } from '../../log/objects/records.ts';
+import type { RunLog } from '../../log/run/run-log.ts';
 import { damagedCheckpoint, readShard } from '../../models/checkpoint.ts';
-import { noSuchIteration } from '../runs/samples.ts';
+import { partsOfBatch } from '../batch-parts.ts';
+import { noSuchIteration } from '../no-such-iteration.ts';
 
-export interface Verdict {
+export interface IterationVerdict {
   readonly iteration: number;
   readonly ok: boolean;
   /** Bytes read. */
@@ -28,7 +28,7 @@ export interface Verdict {
   readonly problem?: string;
 }
 
-export interface CheckpointVerdict extends Verdict {
+export interface CheckpointVerdict extends IterationVerdict {
   readonly stateDigest: string;
 }
 
@@ -58,9 +58,13 @@ export async function verifyCheckpoints(
 }
 
 /** Batches after `from` up to the head: each chained to the record before it, each with its tensors. */
-export async function verifyBatches(log: RunLog, from: number, say: (text: string) => void): Promise<Verdict[]> {
+export async function verifyBatches(
+  log: RunLog,
+  from: number,
+  say: (text: string) => void,
+): Promise<IterationVerdict[]> {
   const position = (await log.head())?.position ?? 0;
-  const verdicts: Verdict[] = [];
+  const verdicts: IterationVerdict[] = [];
   if (position > from) say(`reading the batches of iterations ${from + 1} to ${position}`);
   for (let k = from + 1; k <= position; k++) verdicts.push(await judge(k, (read) => checkBatch(log, k, read)));
   return verdicts;
@@ -68,7 +72,7 @@ export async function verifyBatches(log: RunLog, from: number, say: (text: strin
 
 type Read = (bytes: number) => void;
 
-async function judge(iteration: number, check: (read: Read) => Promise<void>): Promise<Verdict> {
+async function judge(iteration: number, check: (read: Read) => Promise<void>): Promise<IterationVerdict> {
   let bytes = 0;
   try {
     await check((more) => (bytes += more));
@@ -138,9 +142,7 @@ async function checkBatch(log: RunLog, k: number, read: Read): Promise<void> {
   if (batch.record.parentState !== before.stateDigest)
     throw new Error(`${batch.key}: its parent state is not that of iteration ${k - 1}`);
   if (update.record.batch !== batch.digest) throw new Error(`${update.key}: it applies another batch`);
-  const bytes = await getBlob(log.store, log.runId, batch.record.tensors);
-  read(bytes.byteLength);
-  decodeBatch(bytes, batch.key);
+  for await (const _ of partsOfBatch(log, batch.record, batch.key, read)); // it throws what is wrong
 }
 
 /** A record that must be there and is not: the newest records of the log name what is missing. */

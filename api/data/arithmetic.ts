@@ -7,13 +7,13 @@
 import { pow } from '../../core/math/pow.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { permute } from '../../core/rl/permutation.ts';
-import type { Preset, Split } from './presets.ts';
+import type { ArithmeticPreset, ArithmeticSplit } from './presets.ts';
 
 export interface ArithmeticOptions {
   readonly rows: number;
   readonly seed: number;
-  readonly split: Split;
-  readonly preset: Preset;
+  readonly split: ArithmeticSplit;
+  readonly preset: ArithmeticPreset;
   /** Operands are 0 … 10^digits − 1. */
   readonly digits: number;
   /** Adds the column `response`, for kind: sft. */
@@ -31,7 +31,12 @@ export interface ArithmeticRow {
   readonly response?: string;
   readonly ability: 'math';
   readonly reward_model: { readonly style: 'rule'; readonly ground_truth: string };
-  readonly extra_info: { readonly split: Split; readonly index: number; readonly a: number; readonly b: number };
+  readonly extra_info: {
+    readonly split: ArithmeticSplit;
+    readonly index: number;
+    readonly a: number;
+    readonly b: number;
+  };
 }
 
 /** Any constant: it fixes the border between training and validation for ever. */
@@ -65,7 +70,7 @@ interface Pairs {
   readonly total: number;
 }
 
-function splitPairs(digits: number, split: Split): Pairs {
+function splitPairs(digits: number, split: ArithmeticSplit): Pairs {
   const operands = pow(10, digits);
   const total = (operands * (operands + 1)) / 2;
   const border = Math.floor(total * VALIDATION_SHARE);
@@ -90,7 +95,7 @@ function pairAt(index: number): Question {
 }
 
 /** The text of a prompt, which also identifies the question. */
-export function promptText({ a, b }: Question, preset: Preset): string {
+export function promptText({ a, b }: Question, preset: ArithmeticPreset): string {
   return preset === 'digits' ? `${a}+${b}=` : `What is ${a} + ${b}? Answer with just the number.`;
 }
 

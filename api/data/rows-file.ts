@@ -10,7 +10,7 @@ export function writeRows(file: string, rows: readonly unknown[]): number {
 }
 
 /** The texts of all prompts of a file; of chat messages, the contents. Throws InvalidInputError with the row. */
-export async function readPrompts(file: string): Promise<string[]> {
+export async function readRowPrompts(file: string): Promise<string[]> {
   const prompts: string[] = [];
   for await (const raw of await rawRows(file)) prompts.push(promptOf(raw));
   return prompts;

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { InvalidInputError } from '../../core/errors.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { temporaryFolders } from '../../tests/temporary-folders.ts';
-import { verlRows } from './verl-rows.ts';
+import { prepareRows } from './verl-rows.ts';
 
 const fresh = temporaryFolders('petrel-verl-rows-');
 
@@ -26,7 +26,7 @@ const half = {
 describe('rows of GSM8K', () => {
   it('are those of verl’s script', async () => {
     const path = await file('train.jsonl', lines([ducks, { ...ducks, answer: '#### -5' }]));
-    const [first, second] = await verlRows('gsm8k', [path], 'train');
+    const [first, second] = await prepareRows('gsm8k', [path], 'train');
     expect(first).toEqual({
       data_source: 'openai/gsm8k',
       prompt: [
@@ -41,7 +41,7 @@ describe('rows of GSM8K', () => {
 
   it('are numbered over all files', async () => {
     const paths = [await file('a.jsonl', lines([ducks, ducks])), await file('b.jsonl', lines([ducks]))];
-    const rows = await verlRows('gsm8k', paths, 'test');
+    const rows = await prepareRows('gsm8k', paths, 'test');
     expect(rows.map(({ extra_info: { split, index } }) => [split, index])).toEqual([
       ['test', 0],
       ['test', 1],
@@ -51,7 +51,7 @@ describe('rows of GSM8K', () => {
 
   it('are refused without a number after ####, with file and line', async () => {
     const path = await file('train.jsonl', lines([ducks, ducks, { ...ducks, answer: 'it is 5' }]));
-    const error: unknown = await verlRows('gsm8k', [path], 'train').catch((thrown: unknown) => thrown);
+    const error: unknown = await prepareRows('gsm8k', [path], 'train').catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(InvalidInputError);
     expect(error).toMatchObject({ where: `${path}:3`, message: expect.stringContaining('row 3: answer') as string });
   });
@@ -74,7 +74,7 @@ describe('rows of MATH', () => {
   };
 
   it('are those of verl’s script: the last box, with level and type', async () => {
-    expect(await verlRows('math', [await file('test.jsonl', lines([half]))], 'test')).toEqual([row]);
+    expect(await prepareRows('math', [await file('test.jsonl', lines([half]))], 'test')).toEqual([row]);
   });
 
   it('come from a folder of JSON files by their names, numbers by value, or from one list', async () => {
@@ -91,12 +91,12 @@ describe('rows of MATH', () => {
         JSON.stringify({ ...half, solution: String.raw`\boxed{${answer}}` }, null, 2),
       );
     }
-    const answers = (await verlRows('math', [folder], 'train')).map(
+    const answers = (await prepareRows('math', [folder], 'train')).map(
       ({ reward_model: { ground_truth } }) => ground_truth,
     );
     expect(answers).toEqual(['9', '10', 'g']);
-    expect(await verlRows('math', [await file('all.json', JSON.stringify([half]))], 'test')).toEqual([row]);
-    expect(await verlRows('math', [await file('lines.json', lines([half, half]))], 'test')).toHaveLength(2);
+    expect(await prepareRows('math', [await file('all.json', JSON.stringify([half]))], 'test')).toEqual([row]);
+    expect(await prepareRows('math', [await file('lines.json', lines([half, half]))], 'test')).toHaveLength(2);
   });
 
   it.each<readonly [string, unknown, RegExp]>([
@@ -106,16 +106,16 @@ describe('rows of MATH', () => {
     ['without a problem', { solution: String.raw`\boxed{5}` }, /row 1: problem: expected text/],
     ['that is no object', 7, /row 1: expected an object with problem and solution/],
   ])('are refused %s', async (_, bad, message) => {
-    await expect(verlRows('math', [await file('rows.jsonl', lines([bad]))], 'train')).rejects.toThrow(message);
+    await expect(prepareRows('math', [await file('rows.jsonl', lines([bad]))], 'train')).rejects.toThrow(message);
   });
 });
 
 it('files without rows, of another kind and missing ones are refused', async () => {
-  await expect(verlRows('math', [await fresh()], 'train')).rejects.toThrow(/there are no rows/);
-  await expect(verlRows('math', [await file('rows.csv', 'a,b')], 'train')).rejects.toThrow(
+  await expect(prepareRows('math', [await fresh()], 'train')).rejects.toThrow(/there are no rows/);
+  await expect(prepareRows('math', [await file('rows.csv', 'a,b')], 'train')).rejects.toThrow(
     /expected rows of JSON or Parquet; this is a table/,
   );
-  await expect(verlRows('gsm8k', ['/nowhere/rows.jsonl'], 'train')).rejects.toThrow(/there is no such file/);
+  await expect(prepareRows('gsm8k', ['/nowhere/rows.jsonl'], 'train')).rejects.toThrow(/there is no such file/);
   const parquet = join(packageRoot(), 'models/dataset/fixtures/verl-snappy.parquet');
-  await expect(verlRows('gsm8k', [parquet], 'train')).rejects.toThrow(/verl-snappy\.parquet, row 1: question/);
+  await expect(prepareRows('gsm8k', [parquet], 'train')).rejects.toThrow(/verl-snappy\.parquet, row 1: question/);
 });

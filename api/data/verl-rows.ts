@@ -9,7 +9,7 @@ import { gsm8kInstruction, rawRows, rowError } from '../../models/dataset.ts';
 import type { RawRow } from '../../models/dataset.ts';
 import { isObject, show } from '../../models/fields.ts';
 import { boxedAnswer } from '../../rewards/math-reward.ts';
-import type { PreparedSplit, Preparation } from './preparations.ts';
+import type { PreparedSplit, PreparedDataset } from './preparations.ts';
 
 export interface VerlRow {
   readonly data_source: string;
@@ -32,7 +32,7 @@ interface Source {
   readonly keepsTexts: boolean;
 }
 
-const sources: Readonly<Record<Preparation, Source>> = {
+const sources: Readonly<Record<PreparedDataset, Source>> = {
   gsm8k: {
     dataSource: 'openai/gsm8k',
     instruction: gsm8kInstruction,
@@ -58,8 +58,8 @@ const sources: Readonly<Record<Preparation, Source>> = {
  * Reads files of rows, and folders of such files, in the order of their names.
  * Throws InvalidInputError with file and row for a row without a question or an answer.
  */
-export async function verlRows(
-  preparation: Preparation,
+export async function prepareRows(
+  preparation: PreparedDataset,
   paths: readonly string[],
   split: PreparedSplit,
 ): Promise<VerlRow[]> {

@@ -6,14 +6,14 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
 import { drivenRuns } from '../../infra/stack/driven-runs.ts';
 import { floorVariable } from '../../infra/store/free-space.ts';
-import { RunLog } from '../../infra/store/run-log.ts';
-import { appendStatus } from '../../infra/store/status.ts';
+import { RunLog } from '../../log/run/run-log.ts';
+import { appendStatus } from '../../log/run/status.ts';
 import { rememberStore } from '../../infra/store/places.ts';
 import { cliHome } from '../../tests/cli.ts';
 import type { CliHome } from '../../tests/cli.ts';
 import { harm } from '../../tests/damage.ts';
 import { buildRun } from '../../tests/run-builder.ts';
-import { openStoreForNew } from '../runs/stores-away.ts';
+import { openStoreForNew } from '../stores/stores-away.ts';
 import type { DoctorLine } from './checks.ts';
 
 let cli: CliHome;

@@ -10,15 +10,15 @@ import { checkFences } from '../../infra/store/fencing.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { isInUse, knownStores } from '../../infra/store/places.ts';
 import { showBytes } from '../../core/quantities.ts';
-import { findHole } from '../../infra/store/log-holes.ts';
-import { readModelManifest } from '../../infra/store/model-facts.ts';
-import { listRunIds, openKnownStores, openRun } from '../runs/find.ts';
+import { findHole } from '../../log/run/log-holes.ts';
+import { readModelManifest } from '../../log/inputs/model-facts.ts';
+import { listRunIds, openKnownStores, openRun } from '../stores/find.ts';
 import { fullPlaces } from '../../infra/stack/admission.ts';
 import { openProgramPlace } from '../../rewards/code/program.ts';
 import { showWay } from '../../rewards/sandbox/walls.ts';
 import { freeSpaceFloor } from '../../infra/store/free-space.ts';
-import { openLive } from '../runs/live-source.ts';
-import { awayHint, awayTexts, runsAway } from '../runs/stores-away.ts';
+import { openLiveSource } from '../live-source.ts';
+import { awayHint, awayTexts, runsAway } from '../stores/stores-away.ts';
 import { green } from './result.ts';
 import type { DoctorCheck, DoctorResult } from './result.ts';
 import { surroundings } from './surroundings.ts';
@@ -200,7 +200,7 @@ async function stack(home: string): Promise<DoctorResult> {
 
 /** What the workers say of themselves: a process that runs may still be unfit to work. */
 async function workers(home: string): Promise<DoctorResult> {
-  const live = await openLive(home);
+  const live = await openLiveSource(home);
   try {
     if (live.stack === undefined) return { status: 'yellow', detail: 'none: the stack is down' };
     const present = await live.workers();

@@ -62,7 +62,7 @@ function cLibrary(): DoctorResult {
 
 /** Only a checkout, and a package on another system than it was built for, need one. */
 async function compiler(): Promise<DoctorResult> {
-  const file = join(packageRoot(), 'infra/bootstrap/compiler.mjs');
+  const file = join(packageRoot(), 'setup/compiler.mjs');
   const { cxxCompiler } = (await import(pathToFileURL(file).href)) as { cxxCompiler(): string | undefined };
   const path = cxxCompiler();
   if (path === undefined)

@@ -4,7 +4,7 @@ import type { Recipe } from '../../core/recipe/index.ts';
 import type { Role } from '../../core/roles.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
 import { poolOfInstance } from '../../core/wire/join.ts';
-import { openLive } from '../runs/live-source.ts';
+import { openLiveSource } from '../live-source.ts';
 import { fleetTokens } from '../../infra/stack/fleet-register.ts';
 import { fleetStore, lastPlan } from '../../infra/stack/fleet-notes.ts';
 import { fleetReport } from './view.ts';
@@ -58,7 +58,7 @@ async function requireRoles({ kind, reward, fleet: { pools } }: Recipe, home: st
 }
 
 async function presentWorkers(home: string): Promise<{ readonly pool: string; readonly roles: readonly Role[] }[]> {
-  const live = await openLive(home);
+  const live = await openLiveSource(home);
   try {
     return (await live.workers()).map(({ instance, roles }) => ({ pool: poolOfInstance(instance), roles }));
   } finally {

@@ -10,7 +10,7 @@ import { ownInstanceId } from '../../infra/fleet/ec2-metadata.ts';
 import { parseJoinFile } from '../../infra/fleet/join-file.ts';
 import { requireWritable } from '../../infra/fleet/preflight.ts';
 import { machineKey, rejoinCode, sessionVariable, writeSession } from '../../infra/fleet/session.ts';
-import { askToJoin, connectToJoin, tellLeaving } from '../../infra/nats/joining.ts';
+import { askToJoin, connectToJoin, tellLeaving } from '../../infra/nats/access/joining.ts';
 import { publicNkey } from '../../infra/nats/nkey.ts';
 import { openExistingStore } from '../../infra/store/open.ts';
 import type { ApiContext } from '../context.ts';

@@ -4,7 +4,7 @@ import type { FleetToken, JoinedMachine } from '../../infra/stack/fleet-register
 import { fleetStore } from '../../infra/stack/fleet-notes.ts';
 import { readEndpoints } from '../../infra/stack/state.ts';
 import type { ApiContext } from '../context.ts';
-import type { LiveSource } from '../runs/live-source.ts';
+import type { LiveSource } from '../live-source.ts';
 import { decodingOf, fleetReport } from './view.ts';
 import type { FleetInstance, FleetReport } from './view.ts';
 
@@ -25,7 +25,7 @@ export interface FleetList {
 }
 
 /** Lists the machines whose credential has not expired. */
-export async function fleetList({ home }: Pick<ApiContext, 'home'>, live: LiveSource): Promise<FleetList> {
+export async function listFleet({ home }: Pick<ApiContext, 'home'>, live: LiveSource): Promise<FleetList> {
   const revoked = readEndpoints(home)?.nats?.authority.revoked ?? {};
   const workers = await live.workers();
   const report = fleetStore(home) === undefined ? undefined : await fleetReport({ home }, workers);

@@ -1,13 +1,15 @@
 /** Policies: of a store for machines that join, and of the control machine that buys them. */
 import { InvalidInputError } from '../../core/errors.ts';
-import { controllerPolicy } from '../../core/fleet/controller-policy.ts';
-import { storePolicy } from '../../core/fleet/store-policy.ts';
-import type { PolicyDocument } from '../../core/fleet/store-policy.ts';
+import { controllerPolicy } from '../../infra/fleet/ec2/controller-policy.ts';
+import { storePolicy } from '../../infra/fleet/ec2/store-policy.ts';
+import type { PolicyDocument } from '../../infra/fleet/ec2/store-policy.ts';
 import { stackName } from '../../infra/stack/index.ts';
 import { storeUrl } from '../../infra/store/open.ts';
 import { defaultStore } from '../../infra/store/places.ts';
 import { parseS3Url } from '../../infra/store/s3/location.ts';
 import type { ApiContext } from '../context.ts';
+
+export type { PolicyDocument } from '../../infra/fleet/ec2/store-policy.ts';
 
 export interface PolicyRequest {
   /** Default: the store of this home. */
@@ -16,7 +18,10 @@ export interface PolicyRequest {
 }
 
 /** Throws InvalidInputError for a store that is no bucket. */
-export function fleetPolicy({ home }: Pick<ApiContext, 'home'>, { store, principal }: PolicyRequest): PolicyDocument {
+export function workerStorePolicy(
+  { home }: Pick<ApiContext, 'home'>,
+  { store, principal }: PolicyRequest,
+): PolicyDocument {
   const url = storeUrl(store ?? defaultStore(home));
   if (!url.startsWith('s3://'))
     throw new InvalidInputError(`expected a store in a bucket, got ${url}`, {
@@ -35,7 +40,7 @@ export interface ControllerPolicyRequest {
 }
 
 /** Throws InvalidInputError for a role that is no ARN. */
-export function controllerFleetPolicy(
+export function controllerMachinePolicy(
   { home }: Pick<ApiContext, 'home'>,
   { store, stack, region, role }: ControllerPolicyRequest,
 ): PolicyDocument {

@@ -2,7 +2,7 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { nearest } from '../../core/nearest.ts';
 import { connectSystem } from '../../infra/nats/connection.ts';
-import { announceAccount, withRevoked } from '../../infra/nats/revocation.ts';
+import { announceAccount, withRevoked } from '../../infra/nats/access/revocation.ts';
 import { fleetTokens, joinedMachines } from '../../infra/stack/fleet-register.ts';
 import { readStack } from '../../infra/stack/index.ts';
 import { readEndpoints, writeEndpoints } from '../../infra/stack/state.ts';
@@ -19,7 +19,7 @@ export interface Revoked {
  * connections at once, and their jobs go on elsewhere; neither can join again. Throws InvalidInputError for an unknown
  * name, and when the stack is down.
  */
-export async function fleetRevoke({ home }: ApiContext, what: string): Promise<Revoked> {
+export async function revokeFromFleet({ home }: ApiContext, what: string): Promise<Revoked> {
   const [machines, tokens] = [joinedMachines(home), fleetTokens(home)];
   const isMeant = (names: readonly string[]) => names.includes(what);
   const [ofMachines, ofTokens] = [

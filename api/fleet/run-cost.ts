@@ -1,7 +1,7 @@
 /** What bought instances have cost for one run until now: the part of `petrel cost` that belongs to it. */
 import { stackName } from '../../infra/stack/index.ts';
 import { fleetStore } from '../../infra/stack/fleet-notes.ts';
-import { FleetLog } from '../../infra/store/fleet-log.ts';
+import { FleetLog } from '../../log/fleet/fleet-log.ts';
 import { openExistingStore } from '../../infra/store/open.ts';
 import type { ApiContext } from '../context.ts';
 import { chargesOf } from './view.ts';

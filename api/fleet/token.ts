@@ -24,7 +24,7 @@ export interface TokenRequest {
 }
 
 /** Throws InvalidInputError for a bad pool, role or lifetime, and when the stack does not listen for other machines. */
-export async function fleetToken({ home }: ApiContext, request: TokenRequest): Promise<JoinFile> {
+export async function createFleetToken({ home }: ApiContext, request: TokenRequest): Promise<JoinFile> {
   const { pool, roles = joiningRoles, ttlMs, store } = request;
   if (!poolName.safeParse(pool).success)
     throw new InvalidInputError(`--pool: expected small letters, digits and -, at most 40, got "${pool}"`);

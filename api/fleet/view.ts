@@ -7,8 +7,8 @@ import type { FleetRecord, LaunchRecord } from '../../core/fleet/records.ts';
 import type { NotedPlan, Place } from '../../core/fleet/types.ts';
 import type { Presence } from '../../core/wire/messages.ts';
 import { fleetStore, lastPlan } from '../../infra/stack/fleet-notes.ts';
-import { historiesOf } from '../../infra/store/fleet-histories.ts';
-import type { FleetLog, KnownInstance } from '../../infra/store/fleet-log.ts';
+import { historiesOf } from '../../log/fleet/fleet-histories.ts';
+import type { FleetLog, KnownInstance } from '../../log/fleet/fleet-log.ts';
 import type { ApiContext } from '../context.ts';
 import { openFleet } from './wanted.ts';
 

@@ -5,12 +5,11 @@
 import { readFileSync } from 'node:fs';
 import { InvalidInputError, PetrelError, TerminalError } from '../../core/errors.ts';
 import type { FleetRecord } from '../../core/fleet/records.ts';
-import { boughtPools, checkFleetSpec } from '../../core/fleet/spec.ts';
+import { boughtPools, checkFleetSpec, machineOf } from '../../core/fleet/spec.ts';
 import type { FleetSpec } from '../../core/fleet/spec.ts';
-import { ec2Provider } from '../../infra/fleet/ec2/provider.ts';
 import { fleetStore, noteFleetStore } from '../../infra/stack/fleet-notes.ts';
 import { readStack, stackName } from '../../infra/stack/index.ts';
-import { FleetLog } from '../../infra/store/fleet-log.ts';
+import { FleetLog } from '../../log/fleet/fleet-log.ts';
 import { parseYaml } from '../../infra/yaml.ts';
 import { openExistingStore, openStore, storeUrl } from '../../infra/store/open.ts';
 import { defaultStore, rememberStore } from '../../infra/store/places.ts';
@@ -67,12 +66,12 @@ function requireReachable(home: string, spec: FleetSpec): void {
 }
 
 async function checkPools(spec: FleetSpec, where: string, stack: string): Promise<void> {
+  // Loaded only here: a command that looks at the fleet does not need the client of EC2.
+  const { ec2Provider } = await import('../../infra/fleet/ec2/provider.ts');
   const provider = ec2Provider();
-  for (const [name, { ec2 }] of boughtPools(spec)) {
-    const { region, image, types, subnets, security_groups, instance_profile, disk_gib } = ec2;
-    const profile = { instanceProfile: instance_profile, diskGiB: disk_gib };
-    const machine = { region, image, subnets, securityGroups: security_groups, ...profile };
-    await provider.check(machine, types, Object.keys(subnets), stack).catch((error: unknown) => {
+  for (const [name, pool] of boughtPools(spec)) {
+    const { types, subnets } = pool.ec2;
+    await provider.check(machineOf(pool), types, Object.keys(subnets), stack).catch((error: unknown) => {
       if (!(error instanceof InvalidInputError)) throw error;
       const at = error.where === undefined ? `pools.${name}.ec2` : `pools.${name}.${error.where}`;
       const detail = { where: `${where}: ${at}`, cause: error };

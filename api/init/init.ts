@@ -6,9 +6,8 @@ import { InvalidInputError, TerminalError } from '../../core/errors.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { gsm8kInstruction, readRows, verlColumns } from '../../models/dataset.ts';
 import type { Row, RowColumns } from '../../models/dataset.ts';
-import { readDecoderSpec } from '../../models/config.ts';
 import { openTokenizer } from '../../models/tokenizer.ts';
-import { readConfigJson } from '../../models/weights.ts';
+import { plansOf } from '../engine-plans.ts';
 import { SCORER_NAMES, scorerNameFor } from '../../rewards/registry.ts';
 import { exampleRows, recipeText, scorerText } from './template.ts';
 import type { RecipeChoices } from './template.ts';
@@ -75,7 +74,9 @@ const lengthsForSums = (given: boolean): Pick<RecipeChoices, 'promptTokens' | 'r
 /** Prompt and response together fit the model; of a model on the hub nothing is known yet. */
 async function lengthsFor(folder: string | undefined): Promise<Pick<RecipeChoices, 'promptTokens' | 'responseTokens'>> {
   const positions =
-    folder === undefined ? Number.POSITIVE_INFINITY : readDecoderSpec(await readConfigJson(folder)).maxPositions;
+    folder === undefined
+      ? Number.POSITIVE_INFINITY
+      : (await plansOf('native').readModel({ folder, head: 'tokens' })).maxPositions;
   const responseTokens = Math.min(256, Math.floor(positions / 2));
   return { promptTokens: Math.min(512, positions - responseTokens), responseTokens };
 }

@@ -93,6 +93,7 @@ const repeated = [
   'iteration',
   'revision',
   'tensors',
+  'shards',
   'oldLogProbs',
   'layout',
   'results',

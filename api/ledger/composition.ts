@@ -3,24 +3,16 @@
  * samples.
  */
 import { at } from './at.ts';
-import type { InputFacts } from './inputs.ts';
+import { neededTensors } from './needed-tensors.ts';
+import type { CompositionPorts } from './needed-tensors.ts';
 import type { Objects } from './objects.ts';
 import { packed } from './packing.ts';
 import { scoreTableShape } from './records.ts';
 import type { Batch, Revision } from './records.ts';
-import type { Part, Results } from './results.ts';
-import { compareSequences, sourceName, sourcesOf } from './sequences.ts';
+import type { Part } from './results.ts';
+import { compareSequences, placedSamples, sourceName, sourcesOf } from './sequences.ts';
 import type { RewardMix, Source, Sources } from './sequences.ts';
-import type { Tensors } from './tensors.ts';
-
-export interface CompositionPorts {
-  readonly objects: Objects;
-  readonly results: Results;
-  readonly inputs: InputFacts;
-  readonly deep: boolean;
-  /** Accepts a missing object when retention may have removed it. */
-  readonly absent: (k: number, key: string, why: string) => void;
-}
+import { checkShards, compareShards } from './shards.ts';
 
 /** `weights`: the weights at the position before. Returns how many samples were compared with their source. */
 export async function checkComposition(
@@ -33,9 +25,11 @@ export async function checkComposition(
   const { objects, deep } = ports;
   const parts = await ports.results.ofBatch(batch, key);
   const tensorsKey = objects.keys.blob(batch.tensors);
-  const tensors = await neededTensors(ports, batch, tensorsKey, batch.tensors, key);
+  const tensors = await neededTensors(ports, batch, batch.tensors, key);
   const samples = batch.draws.flatMap((draw) => draw.samples.filter((one) => typeof one === 'number')).length;
   if (tensors !== undefined) packed(objects, tensorsKey, tensors, batch, samples, deep ? revision : undefined);
+  objects.faults.equal(key, 'format 4, of a batch in shards:', batch.shards !== undefined, batch.format === 4);
+  if (batch.shards !== undefined) await checkShards(ports, batch, key, tensors, samples);
   if (revision === undefined) return 0;
   if (revision.recipe.kind === 'rl') checkCounts(objects, batch, key, parts);
   if (batch.baselines !== undefined) await checkBaselines(ports, batch, key, batch.baselines);
@@ -44,13 +38,14 @@ export async function checkComposition(
       ? await sampledSources(ports, batch, key, revision, parts, weights)
       : await rowSources(ports, batch, revision);
   if (!deep || sources === undefined || tensors === undefined) return 0;
+  const rules = { rejects: rejectsTokens(revision), mix: rewardMixOf(revision) };
+  const placed = placedSamples(objects, batch, key, sources);
+  if (batch.shards !== undefined) return compareShards(ports, batch, key, placed, rules);
   return (
-    objects.tried(tensorsKey, 'tensors of a batch', () =>
-      compareSequences(objects, batch, key, tensorsKey, tensors, sources, {
-        rejects: rejectsTokens(revision),
-        mix: rewardMixOf(revision),
-      }),
-    ) ?? 0
+    objects.tried(tensorsKey, 'tensors of a batch', () => {
+      compareSequences(objects, tensorsKey, tensors, placed, rules);
+      return placed.length;
+    }) ?? 0
   );
 }
 
@@ -89,17 +84,6 @@ async function checkBaselines(
   objects.faults.equal(key, 'greedy responses in the results that it names:', draws.length, sampled);
 }
 
-async function neededTensors(
-  { objects, deep, absent }: CompositionPorts,
-  batch: Batch,
-  blobKey: string,
-  digest: string,
-  key: string,
-): Promise<Tensors | undefined> {
-  if ((await objects.size(blobKey)) === undefined) absent(batch.iteration, blobKey, key);
-  return objects.tensors(blobKey, digest, deep);
-}
-
 /** Undefined when a part is missing or damaged, or when the data was not read. */
 async function sampledSources(
   ports: CompositionPorts,
@@ -114,7 +98,7 @@ async function sampledSources(
   let whole = parts.length * 2 === batch.results.length - 1;
   for (const { trajectories, scores, samples, failed } of parts) {
     const where = objects.keys.blob(trajectories);
-    const tensors = await neededTensors(ports, batch, where, trajectories, key);
+    const tensors = await neededTensors(ports, batch, trajectories, key);
     if (tensors !== undefined && weights !== undefined)
       objects.faults.equal(where, 'weights that it was sampled from:', weights, tensors.metadata['weights']);
     const there = (await objects.size(objects.keys.blob(scores))) !== undefined;

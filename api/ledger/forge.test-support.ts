@@ -7,9 +7,9 @@ import type { Store } from '../../core/ports/store.ts';
 import { actorOf, mapComponents } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import type { BatchRecord, EvalRecord, TermRecord, UpdateRecord } from '../../core/records/schema.ts';
-import { getBlob, putBlob } from '../../infra/store/blobs.ts';
-import { sha256 } from '../../infra/store/digest.ts';
-import { encodeRecord } from '../../infra/store/records.ts';
+import { getBlob, putBlob } from '../../log/objects/blobs.ts';
+import { sha256 } from '../../log/objects/digest.ts';
+import { encodeRecord } from '../../log/objects/records.ts';
 import { decodeBatch, encodeBatch } from '../../models/batch-tensors.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 
@@ -73,12 +73,21 @@ export class Forger {
     const record = await this.read<BatchRecord>(this.key.batch(k));
     change(record);
     await this.write(this.key.batch(k), record);
-    const { tensors, oldLogProbs, draws, after, metrics } = record;
+    const { tensors, shards, oldLogProbs, layout, draws, after, metrics } = record;
     const components = mapComponents(record.components, ({ profile: _, ...trained }) => trained);
     const made = record.results.at(-1) ?? '';
     await this.change<{ output: object }>(this.key.result(made), (result) =>
       Object.assign(result, {
-        output: { tensors, oldLogProbs, components, draws, after, metrics },
+        output: {
+          tensors,
+          ...(shards && { shards }),
+          ...(layout && { layout }),
+          oldLogProbs,
+          components,
+          draws,
+          after,
+          metrics,
+        },
       }),
     );
     await this.chain(k);

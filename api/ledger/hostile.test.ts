@@ -15,7 +15,7 @@ import type {
   StatusEntry,
   UpdateRecord,
 } from '../../core/records/schema.ts';
-import { putBlob } from '../../infra/store/blobs.ts';
+import { putBlob } from '../../log/objects/blobs.ts';
 import { stateDigests } from '../../tests/state-digests.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { encodeSafetensors } from '../../models/safetensors.ts';
@@ -24,7 +24,7 @@ import { builtState, buildRun } from '../../tests/run-builder.ts';
 import { quickFolder } from '../../tests/quick-folder.ts';
 import { Forger } from './forge.test-support.ts';
 import { verifyLedger } from './verify.ts';
-import type { Fault } from './verify.ts';
+import type { LedgerFault } from './verify.ts';
 
 const folder = mkdtempSync(join(quickFolder(), 'petrel-ledger-'));
 const pristine = join(folder, 'pristine');
@@ -65,7 +65,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const weightsAt = (k: number) => stateDigests(builtState(k)).weightsDigest;
 const stateAt = (k: number) => stateDigests(builtState(k)).stateDigest;
 
-const faults = async (deep = true, id = runId): Promise<readonly Fault[]> =>
+const faults = async (deep = true, id = runId): Promise<readonly LedgerFault[]> =>
   (await verifyLedger(store, id, { deep })).faults;
 const blobOf = async (k: number, field: 'tensors') =>
   forger.key.blob((await forger.read<BatchRecord>(forger.key.batch(k)))[field]);

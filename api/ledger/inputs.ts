@@ -227,7 +227,7 @@ function linesOf(bytes: Uint8Array): number {
 }
 
 /** Hashes a model in pieces: a whole model may not fit in memory. */
-export async function digestInPieces(objects: Objects, key: string, size: number): Promise<string> {
+async function digestInPieces(objects: Objects, key: string, size: number): Promise<string> {
   const hash = createHash('sha256');
   for (let at = 0; at < size; at += pieceBytes) {
     const piece = await objects.get(key, [at, Math.min(at + pieceBytes, size)]);

@@ -10,6 +10,7 @@ export interface LedgerKeys {
   readonly statuses: string;
   readonly checkpoints: string;
   readonly weights: string;
+  readonly columns: string;
   revision(n: number): string;
   status(n: number): string;
   retention(n: number): string;
@@ -34,6 +35,7 @@ export function ledgerKeys(runId: string): LedgerKeys {
     statuses: `${root}/status/`,
     checkpoints: `${root}/checkpoints/`,
     weights: `${root}/weights/`,
+    columns: `${root}/columns/`,
     revision: (n) => `${root}/revisions/${n}.json`,
     results: `${root}/results/`,
     retentions: `${root}/retention/`,

@@ -16,7 +16,10 @@ export function packed(
   revision: Revision | undefined,
 ): void {
   objects.tried(key, 'tensors of a batch', () => {
-    checkSizes(objects, key, tensors, samples, stepsOfBatch(batch.components), batch.oldLogProbs === 'stored');
+    const { faults } = objects;
+    checkSizesOfSamples(objects, key, tensors, samples);
+    faults.equal(key, 'length of step_offsets:', stepsOfBatch(batch.components) + 1, lengthOf(tensors, 'step_offsets'));
+    if (batch.shards === undefined) checkSizesOfTokens(objects, key, tensors, batch.oldLogProbs === 'stored');
     if (revision === undefined) return;
     const { kind, actor, algorithm } = revision.recipe;
     const epochs = stepsOfBatch(batch.components) === 0 ? 0 : kind === 'rl' ? actor.ppo_epochs : 1;
@@ -25,30 +28,27 @@ export function packed(
   });
 }
 
-/** Checks the sizes that the header gives. */
-function checkSizes(
-  { faults }: Objects,
-  key: string,
-  tensors: Tensors,
-  samples: number,
-  steps: number,
-  stored: boolean,
-): void {
+/** Names of tensors with a value for each sample that a batch may have beside its rewards. */
+export const samplesTensors = ['model_scores', 'groups', 'accuracies', 'group_q', 'log_z'] as const;
+
+/** Checks sizes that the header gives: of what each of so many samples has. */
+export function checkSizesOfSamples({ faults }: Objects, key: string, tensors: Tensors, samples: number): void {
   const sizes: readonly (readonly [string, number])[] = [
     ['offsets', samples + 1],
     ['scored_offsets', samples + 1],
     ['rewards', samples],
-    ['step_offsets', steps + 1],
-    ...['model_scores'].filter((name) => tensors.entries.has(name)).map((name) => [name, samples] as const),
-    ...['mask', 'advantages', 'returns'].map((name) => [name, lengthOf(tensors, 'scored')] as const),
-    ...['old_log_probs', 'ref_log_probs', 'rollout_log_probs', 'rollout_is_weights', 'teacher_log_probs', 'values']
-      .filter((name) => tensors.entries.has(name))
-      .map((name) => [name, lengthOf(tensors, 'scored')] as const),
-    ...['groups', 'accuracies', 'group_q', 'log_z']
-      .filter((name) => tensors.entries.has(name))
-      .map((name) => [name, samples] as const),
+    ...samplesTensors.filter((name) => tensors.entries.has(name)).map((name) => [name, samples] as const),
   ];
   for (const [name, size] of sizes) faults.equal(key, `length of ${name}:`, size, lengthOf(tensors, name));
+}
+
+/** Checks sizes that the header gives: of what each response token has. */
+export function checkSizesOfTokens({ faults }: Objects, key: string, tensors: Tensors, stored: boolean): void {
+  const optional = [
+    ...['old_log_probs', 'ref_log_probs', 'rollout_log_probs', 'rollout_is_weights', 'teacher_log_probs', 'values'],
+  ].filter((name) => tensors.entries.has(name));
+  for (const name of ['mask', 'advantages', 'returns', ...optional])
+    faults.equal(key, `length of ${name}:`, lengthOf(tensors, 'scored'), lengthOf(tensors, name));
   faults.equal(key, 'old_log_probs stored:', stored, tensors.entries.has('old_log_probs'));
 }
 

@@ -23,6 +23,8 @@ import type { Of } from './shape.ts';
 
 /** Records that are the same in all formats. */
 const format = either(exactly(1), either(exactly(2), exactly(3)));
+/** The format of a record, also of one that names a batch in shards. */
+const shardedFormat = either(format, exactly(4));
 
 const kind = oneOf('rl', 'sft', 'dpo', 'rm');
 
@@ -174,6 +176,7 @@ const drawShape = object({
 export type LedgerDraw = Of<typeof drawShape>;
 
 const batchFields = {
+  format: shardedFormat,
   runId: text,
   term: positive,
   iteration: positive,
@@ -181,6 +184,7 @@ const batchFields = {
   parentState: digest,
   revision: positive,
   tensors: digest,
+  shards: optional(list(digest)),
   oldLogProbs: oneOf('stored', 'on-policy'),
   layout: optional(oneOf('flat', 'prefixTree')),
   results: list(text),
@@ -274,7 +278,24 @@ export const evaluationShape = object({
 });
 export type Evaluation = Of<typeof evaluationShape>;
 
-export const resultShape = object({ format, jobId: text, stage: text, output: tree });
+const cells = named(list(nullable(anyNumber)));
+const columns = { metrics: cells, timings: cells };
+/** Metrics of a range of iterations in columns. */
+export const metricChunkShape = object({
+  format: exactly(3),
+  runId: text,
+  term: positive,
+  first: positive,
+  last: positive,
+  batch: object(columns),
+  update: object(columns),
+  validations: object({ ...columns, at: list(list(count)) }),
+});
+export type MetricChunk = Of<typeof metricChunkShape>;
+/** What a batch, an update or a validation measured. */
+export const measuredShape = object({ metrics: named(anyNumber), timings: named(anyNumber) });
+
+export const resultShape = object({ format: shardedFormat, jobId: text, stage: text, output: tree });
 /** Shape of an update, as far as a term names it. */
 export const updatedShape = object({
   stateDigest: digest,

@@ -96,6 +96,8 @@ export class Results {
       if (record === undefined) continue;
       faults.equal(keys.result(jobId), 'jobId', jobId, record.jobId);
       faults.equal(keys.result(jobId), 'stage', stage, record.stage);
+      const isSharded = stage === 'advantage' && 'shards' in record.output;
+      faults.equal(keys.result(jobId), 'format 4, of a batch in shards:', isSharded, record.format === 4);
     }
     return outputs;
   }
@@ -103,7 +105,16 @@ export class Results {
   /** The job proposes values, and the batch record decides: both must be equal. */
   #compare(batch: Batch, made: Output, key: string): void {
     const components = mapped(batch.components, ({ profile: _, ...trained }) => trained);
-    for (const field of ['tensors', 'oldLogProbs', 'layout', 'components', 'draws', 'after', 'metrics'] as const) {
+    for (const field of [
+      'tensors',
+      'shards',
+      'oldLogProbs',
+      'layout',
+      'components',
+      'draws',
+      'after',
+      'metrics',
+    ] as const) {
       const [proposed, decided] = [asOfFormat2(made)[field], { ...batch, components }[field]].map((value) =>
         value === undefined ? 'nothing' : canonicalText(value),
       );

@@ -3,7 +3,7 @@ import { encodeSafetensors } from '../../models/safetensors.ts';
 import { f32, i32, u8 } from '../../models/trajectories.ts';
 import type { Objects } from './objects.ts';
 import type { Batch } from './records.ts';
-import { compareSequences, sourceName } from './sequences.ts';
+import { compareSequences, placedSamples, sourceName } from './sequences.ts';
 import { readTensors } from './tensors.ts';
 
 /** One sample with the reward 2.5, the score 1 of the scorer and 4 of a reward model. */
@@ -37,10 +37,9 @@ function faultsWith(mix?: { weight: number; scorerWeight: number }): string[] {
       if (expected !== there) found.push(what);
     },
   };
-  compareSequences({ faults } as unknown as Objects, batch, 'batch', 'tensors', tensors, sources, {
-    rejects: false,
-    mix,
-  });
+  const objects = { faults } as unknown as Objects;
+  const placed = placedSamples(objects, batch, 'batch', sources);
+  compareSequences(objects, 'tensors', tensors, placed, { rejects: false, mix });
   return found;
 }
 

@@ -100,18 +100,17 @@ export interface BatchRules {
   readonly mix: RewardMix | undefined;
 }
 
-/** Returns how many samples were compared. */
-export function compareSequences(
-  { faults }: Objects,
-  batch: Batch,
-  key: string,
-  tensorsKey: string,
-  tensors: Tensors,
-  sources: Sources,
-  { rejects, mix }: BatchRules,
-): number {
-  const layout = layoutOf(tensors, mix);
-  let compared = 0;
+/** A sample at its place in the batch, as its source has it. */
+export interface Placed {
+  readonly place: number;
+  readonly source: Source;
+  /** What a fault calls it. */
+  readonly name: string;
+}
+
+/** Checks the draws that the record lists against their sources. Returns the samples that the batch must have. */
+export function placedSamples({ faults }: Objects, batch: Batch, key: string, sources: Sources): Placed[] {
+  const placed: Placed[] = [];
   for (const { draw, row, fate, samples } of batch.draws) {
     samples.forEach((place, s) => {
       const source = sources.get(sourceName(draw, s));
@@ -125,15 +124,32 @@ export function compareSequences(
           faults.equal(key, `reason of sample ${s} of draw ${draw}:`, source.reason ?? place, place);
         return;
       }
-      compared++;
-      const wrong = differenceOf(layout, place, source, rejects);
-      if (wrong !== undefined)
-        faults.add(tensorsKey, `sample ${s} of draw ${draw} at place ${place}, as it was sampled`, wrong);
+      placed.push({ place, source, name: `sample ${s} of draw ${draw} at place ${place}` });
     });
   }
   const named = batch.draws.reduce((sum, { samples }) => sum + samples.length, 0);
   faults.equal(key, 'samples in the results that it names:', named, sources.size);
-  return compared;
+  return placed;
+}
+
+/**
+ * Compares samples with the tensors that have them. `localOf`: where a place of the batch is in these tensors; samples
+ * that a shard does not have are left out.
+ */
+export function compareSequences(
+  { faults }: Objects,
+  tensorsKey: string,
+  tensors: Tensors,
+  placed: readonly Placed[],
+  { rejects, mix }: BatchRules,
+  localOf: (place: number) => number | undefined = (place) => place,
+): void {
+  const layout = layoutOf(tensors, mix);
+  for (const { place, source, name } of placed) {
+    const local = localOf(place);
+    const wrong = local === undefined ? undefined : differenceOf(layout, local, source, rejects);
+    if (wrong !== undefined) faults.add(tensorsKey, `${name}, as it was sampled`, wrong);
+  }
 }
 
 interface Layout {

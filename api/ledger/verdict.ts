@@ -1,7 +1,7 @@
 /** The result of verifying a run's ledger. */
 
 /** A difference between what was expected and what was found. */
-export interface Fault {
+export interface LedgerFault {
   /** Key of the object that is wrong. */
   readonly key: string;
   readonly expected: string;
@@ -27,7 +27,7 @@ export interface OutcomeCounts {
   skipped: number;
 }
 
-export interface Verdict {
+export interface LedgerVerdict {
   readonly runId: string;
   /** No faults. */
   readonly ok: boolean;
@@ -57,12 +57,12 @@ export interface Verdict {
   readonly unnamed: number;
   readonly objects: number;
   readonly bytes: number;
-  readonly faults: readonly Fault[];
+  readonly faults: readonly LedgerFault[];
 }
 
 /** Collects faults; each one is kept once. */
 export class Faults {
-  readonly #found = new Map<string, Fault>();
+  readonly #found = new Map<string, LedgerFault>();
 
   add(key: string, expected: string, found: string): void {
     this.#found.set(`${key}\n${expected}\n${found}`, { key, expected, found });
@@ -73,7 +73,7 @@ export class Faults {
     if (!Object.is(expected, found)) this.add(key, `${what} ${show(expected)}`, show(found));
   }
 
-  get all(): readonly Fault[] {
+  get all(): readonly LedgerFault[] {
     return [...this.#found.values()];
   }
 }

@@ -18,7 +18,7 @@ import { Forger } from './forge.test-support.ts';
 import { rateOf } from './rates.ts';
 import type { Inputs } from './records.ts';
 import { verifyLedger } from './verify.ts';
-import type { Verdict } from './verify.ts';
+import type { LedgerVerdict } from './verify.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'petrel-ledger-'));
 let store: Store;
@@ -172,14 +172,14 @@ describe('petrel ledger verify', () => {
     expect(code).toBe(1);
     expect(out).toContain(`FAULT ${keys.batch(runId, 1, 2)}\n  expected row of draw 2 0\n  found    1\n`);
     expect(out).toContain('1 fault');
-    expect((await cli.petrel('ledger', 'verify', runId, '--json')).json<Verdict>().faults).toHaveLength(1);
+    expect((await cli.petrel('ledger', 'verify', runId, '--json')).json<LedgerVerdict>().faults).toHaveLength(1);
   });
 
   it('reads a run whose first record is damaged, and knows no run that was deleted', async () => {
     const { runId } = await buildRun(await cli.store(), { name: 'claim', done: 1 });
     const store = await cli.store();
     await store.put(keys.run(runId), new TextEncoder().encode('{'));
-    expect((await cli.petrel('ledger', 'verify', 'claim', '--json')).json<Verdict>().faults).toMatchObject([
+    expect((await cli.petrel('ledger', 'verify', 'claim', '--json')).json<LedgerVerdict>().faults).toMatchObject([
       { key: keys.run(runId), found: 'not JSON' },
     ]);
     await store.put(keys.tombstone(runId), new TextEncoder().encode('{}'));

@@ -10,6 +10,7 @@ import { beginTerm, beforeFirst, follow } from './chain.ts';
 import type { Standing } from './chain.ts';
 import { checkComposition } from './composition.ts';
 import { checkEvaluations, checkValidations } from './evaluations.ts';
+import { checkColumns } from './columns.ts';
 import { DrawOutcomes } from './outcomes.ts';
 import { InputFacts } from './inputs.ts';
 import type { Tokenise } from './inputs.ts';
@@ -29,9 +30,9 @@ import { checkStandbyStart } from './standbys.ts';
 import { readState } from './status.ts';
 import { readTerms } from './terms.ts';
 import type { Branch, Terms } from './terms.ts';
-import type { AbandonedBranch, Verdict } from './verdict.ts';
+import type { AbandonedBranch, LedgerVerdict } from './verdict.ts';
 
-export type { Fault, Verdict } from './verdict.ts';
+export type { LedgerFault, LedgerVerdict } from './verdict.ts';
 
 export interface VerifyOptions {
   /**
@@ -46,7 +47,7 @@ export interface VerifyOptions {
   readonly tokenise?: Tokenise;
 }
 
-export async function verifyLedger(store: Store, runId: string, options: VerifyOptions = {}): Promise<Verdict> {
+export async function verifyLedger(store: Store, runId: string, options: VerifyOptions = {}): Promise<LedgerVerdict> {
   return new Verification(store, runId, options).run();
 }
 
@@ -74,7 +75,7 @@ class Verification {
     this.#inputs = new InputFacts(this.#objects, tokenise);
   }
 
-  async run(): Promise<Verdict> {
+  async run(): Promise<LedgerVerdict> {
     const objects = this.#objects;
     // The state is read first: a running run moves forward during the check, never back.
     const state = await readState(objects, this.#runId);
@@ -94,6 +95,7 @@ class Verification {
     const abandoned = await this.#abandoned(terms);
     const revision = revisions.inForce(terms.path.at(-1));
     await checkValidations(this.#ports(), terms.path, (term) => revisions.inForce(term), end.position);
+    await checkColumns(objects, this.#runId, terms.all);
     const retention = await readRetention(objects, this.#runId);
     await checkManifests(objects, retention);
     const retired = this.#retire(retention);

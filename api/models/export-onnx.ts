@@ -10,7 +10,7 @@ import { processEnvironment } from '../../infra/environment.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { OnnxClassifier, onnxFile } from '../../infra/onnx/classifier.ts';
 import { writeNewFolder } from '../../models/new-folder.ts';
-import { companionFiles, readConfigJson } from '../../models/weights.ts';
+import { companionFiles, readConfigJson } from '../../models/folder.ts';
 
 export interface ExportedOnnx {
   /** The class in transformers. */

@@ -1,8 +1,8 @@
 /** Random weights for a model that has only a config.json and a tokenizer. */
 import { join } from 'node:path';
-import { readDecoderSpec } from '../../models/config.ts';
-import { initialTensors } from '../../models/init.ts';
-import { readConfigJson, saveHuggingFace } from '../../models/weights.ts';
+import { readDecoderSpec } from '../../native/model/config.ts';
+import { initialTensors } from '../../native/model/init.ts';
+import { readConfigJson, saveHuggingFace } from '../../models/folder.ts';
 
 export interface InitialModel {
   readonly family: string;

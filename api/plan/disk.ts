@@ -1,11 +1,9 @@
 /**
  * Room that a run takes in its store: checkpoints of 12 bytes for each parameter that is trained, and the base model.
  */
-import type { DecoderSpec } from '../../core/decoder-spec.ts';
-import { parameterCount } from '../../core/engine-memory.ts';
 import { trainedComponents } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
-import { fewestCheckpoints } from '../../infra/retention/floor.ts';
+import { fewestCheckpoints } from '../../log/retention/floor.ts';
 
 export interface DiskUse {
   /** Bytes of one checkpoint. */
@@ -20,15 +18,16 @@ export interface DiskUse {
 }
 
 /**
- * `made`: checkpoints that the whole run writes; null: not known. `freeBytes` of the store, `modelBytes` of its base.
+ * `parameters` of the model; `made`: checkpoints that the whole run writes; null: not known. `freeBytes` of the store,
+ * `modelBytes` of its base.
  */
 export function diskOf(
   recipe: Recipe,
-  config: DecoderSpec,
+  parameters: number,
   made: number | null,
   room: Pick<DiskUse, 'modelBytes' | 'freeBytes'>,
 ): DiskUse {
-  const checkpointBytes = 12 * parameterCount(config) * trainedComponents(recipe).length;
+  const checkpointBytes = 12 * parameters * trainedComponents(recipe).length;
   const keep = recipe.trainer.max_actor_ckpt_to_keep;
   // The oldest one goes after the newest is there, and the best one may be older than all of them.
   const beside = recipe.trainer.best_metric === null ? 1 : 2;

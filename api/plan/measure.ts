@@ -13,7 +13,7 @@ import type { ApiContext } from '../context.ts';
 import { followRun } from '../runs/follow.ts';
 import { metricRows, metricValue } from '../runs/metric-rows.ts';
 import type { MetricRow } from '../runs/metric-rows.ts';
-import type { RunLog } from '../runs/find.ts';
+import type { RunLog } from '../stores/find.ts';
 import { startRun } from '../runs/start.ts';
 import { stopStack } from '../stack.ts';
 

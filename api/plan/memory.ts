@@ -1,59 +1,27 @@
 /**
- * Memory of the worker processes of a run, estimated from the model's shape and the recipe. With P parameters, layers
- * l, N tokens of one forward pass and V words:
- *
- *   weights, copies, gradients, moments: core/engine-memory.ts; the last two in the trainer only
- *   snapshot     12 P          trainer only: the state while its checkpoint is written; once for each component
- *   critic       as the policy's weights, copies, gradients and moments, in the trainer, for each further component:
- *                the critic, the reward model of prime; also with critic.own_trainer, because one trainer may have
- *                to hold both
- *   reference    weights and copies, with actor.use_kl_loss, algorithm.use_kl_in_reward, or a loss or a reward model
- *                that reads its log-probs, and with kind: dpo
- *   reward model as much again, with reward.reward_model
- *   teacher      weights and copies of its own shape, with distillation.enabled
- *   activations  4 N (l (2 hidden + 2 query + 2 kv + heads + g ffn) + 4 ffn + 4 hidden + query)
- *                + 4 V min(N, rows of logits), where g is 2 in fp32 and 1 in bf16, in which gate and up are kept
- *   KV cache     pages of 16 positions for every sample that decodes at once, at most a quarter of the machine's memory
- *   process      Node, the engine and its libraries, the rows: 200 MiB, and 60 MiB for each scorer process
- *
- * tests/integration/plan-memory.test.ts holds it against a measured run.
+ * Memory of the worker processes of a run: what its engine says of each, and 200 MiB for Node, the engine and its
+ * libraries and the rows, and 60 MiB for each scorer process. A trainer may have to hold the critic also with
+ * critic.own_trainer.
  */
-import { samplesResponses } from '../../core/run-kinds.ts';
-import type { DecoderSpec, LayerSpec } from '../../core/decoder-spec.ts';
-import {
-  cacheBytes,
-  cacheShare,
-  modelMemory,
-  pageBytes,
-  pagesOfSequence,
-  parameterCount,
-} from '../../core/engine-memory.ts';
-import type { ModelMemory } from '../../core/engine-memory.ts';
-import type { ComputeType } from '../../core/ports/policy.ts';
+import type { ComputeType } from '../../core/parameters.ts';
+import type { EnginePlans, ProcessWanted } from '../../core/ports/engine-plans.ts';
+import type { ModelRef } from '../../core/ports/engines.ts';
 import { batchArithmetic, readsReference, trainedComponents } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
+import { samplesResponses } from '../../core/run-kinds.ts';
 
 const mib = 2 ** 20;
 
-/** Bytes by what they hold. */
-export interface MemoryParts extends ModelMemory {
-  readonly snapshot: number;
-  readonly critic: number;
-  readonly reference: number;
-  /** Absent without a teacher. */
-  readonly teacher?: number;
-  readonly activations: number;
-  readonly kvCache: number;
-  readonly process: number;
-}
-
-/** Processes of one kind in one pool. */
+/** Memory of the processes of one kind in one pool on one device. */
 export interface ProcessMemory {
   readonly pool: string;
   readonly workers: number;
   /** The run has one trainer; other workers of its pool only generate and score. */
   readonly role: 'trainer' | 'rollout' | 'reward';
-  readonly parts: MemoryParts;
+  /** `memory`: the machine's own. */
+  readonly device: string;
+  /** Bytes by what they hold, as the engine names it. */
+  readonly parts: Readonly<Record<string, number>>;
   /** Memory of one process. */
   readonly bytes: number;
 }
@@ -65,49 +33,64 @@ export interface MachineMemory {
   readonly bf16: boolean;
 }
 
-/** `teacher`: the model of a distillation. */
-export function memoryOf(
+/** The models whose shapes decide. */
+export interface PlannedModels {
+  readonly model: ModelRef;
+  /** The teacher of a distillation. */
+  readonly teacher?: ModelRef | undefined;
+}
+
+/** Undefined for an engine that does not plan. */
+export async function memoryOf(
   recipe: Recipe,
-  spec: DecoderSpec,
+  plans: EnginePlans,
+  models: PlannedModels,
   machine: MachineMemory,
-  teacher?: DecoderSpec,
-): ProcessMemory[] {
+): Promise<ProcessMemory[] | undefined> {
+  if (plans.plan === undefined) return undefined;
+  const processes: ProcessMemory[] = [];
   let trainers = 1;
-  return Object.entries(recipe.fleet.pools).flatMap(([pool, { roles, workers }]) => {
+  for (const [pool, { roles, workers }] of Object.entries(recipe.fleet.pools)) {
     const trains = roles.includes('trainer') ? Math.min(trainers, workers) : 0;
     trainers -= trains;
     const samples = roles.includes('rollout') && samplesResponses(recipe.kind);
-    const rest = samples ? 'rollout' : 'reward';
-    const of = (role: ProcessMemory['role'], count: number): ProcessMemory[] => {
-      if (count === 0) return [];
-      const parts = partsOf(recipe, spec, machine, role, samples, teacher);
-      return [{ pool, workers: count, role, parts, bytes: sum(Object.values(parts)) }];
-    };
-    return [...of('trainer', trains), ...of(rest, workers - trains)];
-  });
+    const counts = [['trainer', trains] as const, [samples ? 'rollout' : 'reward', workers - trains] as const];
+    for (const [role, count] of counts.filter(([, workers]) => workers > 0)) {
+      const wanted = wantedOf(recipe, models, machine, role, samples);
+      const devices = role === 'reward' ? [{ device: 'memory', parts: {} }] : await plans.plan(wanted);
+      for (const { device, parts: own } of devices) {
+        const parts = device === 'memory' ? { ...own, process: processBytes(recipe) } : own;
+        const bytes = Object.values(parts).reduce((sum, part) => sum + part, 0);
+        processes.push({ pool, workers: count, role, device, parts, bytes });
+      }
+    }
+  }
+  return processes;
 }
 
-function partsOf(
+const processBytes = ({ kind, reward }: Recipe): number =>
+  200 * mib + (samplesResponses(kind) ? reward.num_workers * 60 * mib : 0);
+
+function wantedOf(
   recipe: Recipe,
-  spec: DecoderSpec,
+  { model, teacher }: PlannedModels,
   machine: MachineMemory,
   role: ProcessMemory['role'],
   samples: boolean,
-  teacher: DecoderSpec | undefined,
-): MemoryParts {
-  const compute = computeOf(recipe, machine);
+): ProcessWanted {
   const trains = role === 'trainer';
-  const model = modelMemory(spec, { compute, trainable: trains });
-  const none: ModelMemory = { weights: 0, copies: 0, gradients: 0, moments: 0 };
+  const { responses, miniBatchResponses, longestSequence } = batchArithmetic(recipe);
   return {
-    ...(role === 'reward' ? none : model),
-    snapshot: trains ? 12 * parameterCount(spec) * trainedComponents(recipe).length : 0,
-    critic: trains ? (trainedComponents(recipe).length - 1) * sum(Object.values(model)) : 0,
-    reference: trains ? frozenModels(recipe) * (model.weights + model.copies) : 0,
-    ...(trains && teacher && { teacher: sum(Object.values(modelMemory(teacher, { compute, trainable: false }))) }),
-    activations: trains ? activations(recipe, spec, compute) : 0,
-    kvCache: samples ? kvCache(recipe, spec, machine, compute) : 0,
-    process: 200 * mib + (samplesResponses(recipe.kind) ? recipe.reward.num_workers * 60 * mib : 0),
+    model,
+    compute: computeOf(recipe, machine),
+    trained: trains ? trainedComponents(recipe).length : 0,
+    frozen: trains ? frozenModels(recipe) : 0,
+    teacher: trains ? teacher : undefined,
+    tokens: Math.min(recipe.actor.ppo_max_token_len_per_gpu, miniBatchResponses * longestSequence),
+    sampling: samples
+      ? { maxSeqs: Math.min(recipe.rollout.max_num_seqs, responses), maxModelLen: longestSequence }
+      : undefined,
+    machineBytes: machine.bytes,
   };
 }
 
@@ -120,34 +103,3 @@ function computeOf({ model, deterministic }: Recipe, machine: MachineMemory): Co
   if (model.compute_dtype !== 'auto') return model.compute_dtype;
   return deterministic === false ? 'bf16' : 'fp32';
 }
-
-function activations(recipe: Recipe, spec: DecoderSpec, compute: ComputeType): number {
-  const { hidden, vocab, layers } = spec;
-  const { miniBatchResponses, longestSequence } = batchArithmetic(recipe);
-  const tokens = Math.min(recipe.actor.ppo_max_token_len_per_gpu, miniBatchResponses * longestSequence);
-  const kept = sum(layers.map((layer) => keptPerToken(hidden, layer, compute)));
-  const working = Math.max(...layers.map(({ mixer, ffn }) => 4 * ffn.width + 4 * hidden + mixer.heads * mixer.headDim));
-  return 4 * (tokens * (kept + working) + vocab * Math.min(tokens, logitRows(vocab)));
-}
-
-/** What a layer keeps per token for the backward pass, in units of 4 bytes: native/src/executor.h. */
-function keptPerToken(hidden: number, { norms, mixer, ffn }: LayerSpec, compute: ComputeType): number {
-  const { heads, kvHeads, headDim } = mixer;
-  const normsAfter = [norms.afterMixer, norms.afterFfn].filter((norm) => norm !== undefined).length;
-  const gateUp = (compute === 'bf16' ? 1 : 2) * ffn.width;
-  return (2 + normsAfter) * hidden + 2 * heads * headDim + 2 * kvHeads * headDim + heads + gateUp;
-}
-
-/** Positions whose logits are in memory at once: native/src/ops/head.cpp. */
-function logitRows(vocab: number): number {
-  return Math.min(512, Math.max(64, Math.floor(2 ** 24 / vocab / 64) * 64));
-}
-
-function kvCache(recipe: Recipe, spec: DecoderSpec, machine: MachineMemory, compute: ComputeType): number {
-  const { responses, longestSequence } = batchArithmetic(recipe);
-  const room = { maxSeqs: Math.min(recipe.rollout.max_num_seqs, responses), maxModelLen: longestSequence };
-  const one = pagesOfSequence(room) * pageBytes(spec, compute);
-  return Math.max(one, Math.min(cacheBytes(spec, compute, room), machine.bytes * cacheShare));
-}
-
-const sum = (values: readonly number[]): number => values.reduce((all, value) => all + value, 0);

@@ -1,9 +1,9 @@
 /** `petrel plan`, for the command line and for programs. */
 import type { ApiContext } from '../context.ts';
 import type { LoadedRecipe } from '../recipes/recipe-file.ts';
-import { runChecks } from './checks.ts';
-import { planChecks } from './plan-checks.ts';
-import { RecipeInputs } from './recipe-inputs.ts';
+import { runChecks } from '../checks/checks.ts';
+import { planChecks } from '../checks/plan-checks.ts';
+import { RecipeInputs } from '../inputs/recipe-inputs.ts';
 import { planReport } from './report.ts';
 import type { PlanReport } from './report.ts';
 import { resourcesOf, resourceWarnings } from './resources.ts';

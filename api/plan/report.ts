@@ -14,7 +14,7 @@ import {
 import { samplesResponses } from '../../core/run-kinds.ts';
 import { canonicalJson } from '../../core/canonical.ts';
 import { builtinScorer } from '../../rewards/registry.ts';
-import type { CheckResult, PlanCheck } from './checks.ts';
+import type { CheckResult, PlanCheck } from '../checks/checks.ts';
 import type { Measured } from './measure.ts';
 import type { Resources } from './resources.ts';
 

@@ -9,35 +9,46 @@ import { machineBytes } from '../../infra/machine-memory.ts';
 import { freeBytes } from '../../infra/store/free-space.ts';
 import { storeUrl } from '../../infra/store/open.ts';
 import { defaultStore } from '../../infra/store/places.ts';
-import type { PlanCheck } from './checks.ts';
+import type { PlanCheck } from '../checks/checks.ts';
 import { diskOf } from './disk.ts';
 import type { DiskUse } from './disk.ts';
 import { memoryOf } from './memory.ts';
 import type { ProcessMemory } from './memory.ts';
-import type { RecipeInputs } from './recipe-inputs.ts';
+import type { RecipeInputs } from '../inputs/recipe-inputs.ts';
 
 export interface Resources {
   readonly memory: {
     readonly processes: readonly ProcessMemory[];
-    /** Memory of all processes together. */
+    /** The machine's own memory that all processes take together. */
     readonly bytes: number;
     readonly machineBytes: number;
   };
   readonly disk: DiskUse;
 }
 
-/** undefined for a model that cannot be read. `checkpoints`: how many the run writes; null: not known. */
+/**
+ * Undefined for a model that cannot be read, or whose engine does not plan. `checkpoints`: how many the run writes;
+ * null: not known.
+ */
 export async function resourcesOf(inputs: RecipeInputs, checkpoints: number | null): Promise<Resources | undefined> {
-  const config = await inputs.decoder().catch(asUnknown);
-  if (config === undefined) return undefined;
+  const facts = await inputs.modelFacts().catch(asUnknown);
+  if (facts?.parameters === undefined) return undefined;
+  const teacher = await inputs.teacher().catch(asUnknown);
+  const models = {
+    model: await inputs.modelRef(),
+    teacher: teacher && ({ folder: teacher.folder, head: 'tokens' } as const),
+  };
   const machine = { bytes: machineBytes(), bf16: /\bavx512_bf16\b/.test(readFileSync('/proc/cpuinfo', 'utf8')) };
-  const processes = memoryOf(inputs.recipe, config, machine, (await inputs.teacher().catch(asUnknown))?.decoder);
-  const bytes = processes.reduce((sum, process) => sum + process.workers * process.bytes, 0);
+  const processes = await memoryOf(inputs.recipe, inputs.plans, models, machine);
+  if (processes === undefined) return undefined;
+  const bytes = processes
+    .filter(({ device }) => device === 'memory')
+    .reduce((sum, process) => sum + process.workers * process.bytes, 0);
   const { recipe, ports } = inputs;
   const room = { modelBytes: await modelBytes(inputs), freeBytes: await freeIn(recipe.store, ports.home) };
   return {
     memory: { processes, bytes, machineBytes: machine.bytes },
-    disk: diskOf(recipe, config, checkpoints, room),
+    disk: diskOf(recipe, facts.parameters, checkpoints, room),
   };
 }
 

@@ -3,7 +3,7 @@ import { isGiven, lossIn } from '../../core/given-loss.ts';
 import type { EvalRecord } from '../../core/records/schema.ts';
 import { measureOf } from '../../core/validation-measure.ts';
 import type { ValidationMeasure } from '../../core/validation-measure.ts';
-import type { Head, RunLog } from '../../infra/store/run-log.ts';
+import type { Head, RunLog } from '../../log/run/run-log.ts';
 
 export interface AbandonedIteration {
   readonly iteration: number;

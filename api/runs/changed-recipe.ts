@@ -19,24 +19,24 @@ import {
 } from '../../core/recipe/index.ts';
 import type { OwnModuleKind, Recipe, RecipeChange, Tree } from '../../core/recipe/index.ts';
 import type { RevisionRecord, RunInputs } from '../../core/records/schema.ts';
-import { keepInputs } from '../../infra/retention/inputs.ts';
-import { digestOf } from '../../infra/store/digest.ts';
-import { modelFolder } from '../../infra/store/model-facts.ts';
+import { keepInputs } from '../../log/retention/inputs.ts';
+import { digestOf } from '../../log/objects/digest.ts';
+import { modelFolder } from '../../log/inputs/model-facts.ts';
 import { openTokenizer } from '../../models/tokenizer.ts';
 import { showValue } from '../../core/recipe/show-value.ts';
 import { absolutePaths } from '../recipes/recipe-paths.ts';
 import { loadRecipe } from '../recipes/recipe-file.ts';
 import { recipeErrors } from '../recipes/recipe-issues.ts';
 import type { RecipeLayer } from '../recipes/recipe-issues.ts';
-import { assertFits, checkedModule, inputsOf } from './own-modules.ts';
-import type { CheckedModule } from './own-modules.ts';
+import { assertFits, checkedModule, inputsOf } from '../inputs/own-modules.ts';
+import type { CheckedModule } from '../inputs/own-modules.ts';
 import { scorerOf } from './prepare.ts';
 import { blobsOf, startedSampler } from './sampler-start.ts';
-import { assertScorer } from './scorer-rules.ts';
-import { checkStoredRows } from './stored-rows.ts';
-import type { PreparePorts } from './prepare-ports.ts';
-import type { RowsPart } from './rows.ts';
-import { storeRowsLike } from './rows-format1.ts';
+import { assertScorer } from '../inputs/scorer-rules.ts';
+import { checkStoredRows } from '../inputs/stored-rows.ts';
+import type { PreparePorts } from '../inputs/prepare-ports.ts';
+import type { RowsPart } from '../inputs/rows.ts';
+import { storeRowsLike } from '../inputs/rows-format1.ts';
 import { withoutPaths } from './start.ts';
 import { userHome } from '../../infra/home.ts';
 
@@ -108,7 +108,7 @@ export async function changedRecipe(
 }
 
 /** `actor.optim.lr: 0.003 -> 0.001`. */
-export function changeText({ path, from, to, change }: RecipeChange): string {
+export function recipeChangeText({ path, from, to, change }: RecipeChange): string {
   return `${path}: ${showValue(from)} -> ${showValue(to)}${change === 'free' || path === 'name' ? '' : '   (changes the experiment)'}`;
 }
 
@@ -325,7 +325,7 @@ async function newOwnModules(recipe: Recipe, before: RunInputs, train: string) {
 }
 
 function cannotChange(fixed: readonly RecipeChange[], fork: boolean): InvalidInputError {
-  const lines = fixed.map((change) => `  ${changeText(change).replace(/ {3}\(.*$/, '')}`);
+  const lines = fixed.map((change) => `  ${recipeChangeText(change).replace(/ {3}\(.*$/, '')}`);
   const where = fork ? 'a fork continues with its origin’s model' : 'that would be another run';
   return new InvalidInputError(
     `${fixed.length === 1 ? 'this key' : 'these keys'} cannot be changed: ${where}\n${lines.join('\n')}`,

@@ -2,7 +2,7 @@
 import { isGiven, lossIn } from '../../core/given-loss.ts';
 import type { ValidationMeasure } from '../../core/validation-measure.ts';
 import { measureOf } from '../../core/validation-measure.ts';
-import type { RunLog } from '../../infra/store/run-log.ts';
+import type { RunLog } from '../../log/run/run-log.ts';
 import { readableIteration } from './readable-iteration.ts';
 
 export interface CurvePoint {
@@ -10,7 +10,7 @@ export interface CurvePoint {
   readonly y: number;
 }
 
-export interface Curve {
+export interface RunCurve {
   readonly name: 'reward' | 'loss' | ValidationMeasure;
   readonly points: readonly CurvePoint[];
 }
@@ -21,7 +21,7 @@ const mostPoints = 120;
 const mostValidated = 2_000;
 
 /** Omits curves with fewer than two points. */
-export async function curvesOf(log: RunLog): Promise<Curve[]> {
+export async function runCurves(log: RunLog): Promise<RunCurve[]> {
   const head = await log.head();
   if (head === undefined) return [];
   const first = await log.first();

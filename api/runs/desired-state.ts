@@ -6,17 +6,17 @@ import { RetryableError, TerminalError } from '../../core/errors.ts';
 import type { StatusEntry } from '../../core/records/schema.ts';
 import type { DesiredState, RunState } from '../../core/run-states.ts';
 import { stackName } from '../../infra/stack/index.ts';
-import { appendStatus } from '../../infra/store/status.ts';
+import { appendStatus } from '../../log/run/status.ts';
 import type { ApiContext } from '../context.ts';
 import { driverIfUp } from './driver.ts';
 import type { RunDriver } from './driver.ts';
-import type { FoundRun } from './find.ts';
+import type { FoundRun } from '../stores/find.ts';
 import type { TermRequest } from './next-term.ts';
 import { endedStates } from '../../core/run-states.ts';
 
 /** The result of telling a run's workflow the desired state. */
 export interface Told {
-  readonly met: Met;
+  readonly met: RequestAnswer;
   /** The name of the other stack, for `elsewhere`. */
   readonly owner?: string;
 }
@@ -26,12 +26,7 @@ export interface Told {
  * control process tells the workflow when everything is up. `elsewhere`: another stack drives the run; its control
  * process does.
  */
-export type Met = 'told' | 'nobody' | 'stack-down' | 'elsewhere';
-
-/** Text for a run that another stack drives. */
-export function elsewhereText(runId: string, owner: string): string {
-  return `noted: ${owner} drives it and does this within seconds; when that stack is gone for good, petrel resume ${runId} --accept takes the run over`;
-}
+export type RequestAnswer = 'told' | 'nobody' | 'stack-down' | 'elsewhere';
 
 export interface Requested extends Told {
   /** The run's entry with the desired state; for `waitUntilEnd`. */
@@ -44,7 +39,7 @@ export interface Requested extends Told {
  * Asks a run to pause, stop or cancel. When this returns, the run will do so, even if the stack is down or another
  * stack drives it. Throws TerminalError `Conflict` for a run that has ended.
  */
-export async function requestState(
+export async function requestRunState(
   run: FoundRun,
   desired: Exclude<DesiredState, 'run'>,
   { home }: Pick<ApiContext, 'home'>,
@@ -99,7 +94,7 @@ export async function tellWorkflow(
 }
 
 /** Records that a run without a workflow is cancelled or paused. Nothing needs to be computed for that. */
-export async function recordReached(run: FoundRun, desired: 'cancel' | 'pause', now: Date): Promise<StatusEntry> {
+async function recordReached(run: FoundRun, desired: 'cancel' | 'pause', now: Date): Promise<StatusEntry> {
   return appendStatus(run.log, { state: desired === 'cancel' ? 'cancelled' : 'paused' }, now);
 }
 

@@ -10,7 +10,7 @@ import type { StackInfo } from '../../infra/stack/index.ts';
 import { endRunWorkflow, runningWorkflow, tellRunWorkflow } from '../../infra/temporal/run-workflow.ts';
 import { poll } from '../../infra/poll.ts';
 import type { ApiContext } from '../context.ts';
-import type { FoundRun } from './find.ts';
+import type { FoundRun } from '../stores/find.ts';
 
 /** `running`: a workflow drives the run. `ended`: no workflow drives it. */
 export type WorkflowState = 'running' | 'ended';

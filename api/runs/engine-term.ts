@@ -3,20 +3,20 @@
  * checkpoint cannot be replayed to the same bits. So the run continues from that checkpoint in a new term, which
  * applies the committed batches of those iterations again.
  */
-import { damage } from '../../core/damage.ts';
+import { damage } from '../../core/records/damage.ts';
 import { keys } from '../../core/records/keys.ts';
 import { offeredProfile } from '../../core/records/former-profiles.ts';
 import type { NumericProfile } from '../../core/records/schema.ts';
 import type { EngineFacts } from '../../core/wire/engine-facts.ts';
 import type { Presence } from '../../core/wire/messages.ts';
-import { adoptableUntil } from '../../infra/store/earlier-batches.ts';
-import type { EngineChange } from '../../infra/store/terms.ts';
-import type { Head, RunLog } from '../../infra/store/run-log.ts';
+import { adoptableUntil } from '../../log/run/earlier-batches.ts';
+import type { EngineChange } from '../../log/run/terms.ts';
+import type { Head, RunLog } from '../../log/run/run-log.ts';
 import { verifyCheckpoints } from '../checkpoints/verify.ts';
 import type { TermPlan } from './next-term.ts';
 
 /** The reason that such a term records; other reasons may follow it. */
-export const engineReason = 'engine';
+const engineReason = 'engine';
 
 /**
  * The arithmetic of the trainers, when none of them has the run's. Undefined when a trainer has it, or when there is no

@@ -47,7 +47,7 @@ export class FollowedFleet {
   }
 
   async #read(nc: NatsConnection): Promise<void> {
-    const { listWorkers } = await import('../../infra/nats/presence.ts');
+    const { listWorkers } = await import('../../infra/nats/jobs/presence.ts');
     const [workers, usd] = await Promise.all([
       listWorkers(nc).catch(() => undefined),
       this.#cost.usd().catch(() => undefined),
@@ -57,7 +57,7 @@ export class FollowedFleet {
   }
 }
 
-export function machinesOf(workers: readonly Pick<Presence, 'instance'>[], usd: number | undefined): FollowedMachines {
+function machinesOf(workers: readonly Pick<Presence, 'instance'>[], usd: number | undefined): FollowedMachines {
   const machines = new Set(workers.map(({ instance }) => instance)).size;
   return { workers: workers.length, machines, ...(usd !== undefined && usd > 0 && { usd }) };
 }

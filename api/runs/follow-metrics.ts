@@ -1,10 +1,14 @@
 /** Metrics of a run as its iterations are committed. */
 import { setTimeout as delay } from 'node:timers/promises';
 import { isValidationDue, parseRecipe, totalIterations } from '../../core/recipe/index.ts';
+import { feedStart } from '../../core/run-feed.ts';
+import type { TakenNews } from '../../core/run-feed.ts';
 import { endedStates } from '../../core/run-states.ts';
-import type { RunLog } from '../../infra/store/run-log.ts';
-import { metricRowsFrom } from '../../infra/store/metric-rows.ts';
-import type { MetricRow } from '../../infra/store/metric-rows.ts';
+import type { RunLog } from '../../log/run/run-log.ts';
+import { newestInChunks } from '../../log/run/metric-chunks.ts';
+import { metricRowsFrom, rowOf, withValidation } from '../../log/run/metric-rows.ts';
+import { RunViewer } from './run-viewer.ts';
+import type { MetricRow } from '../../log/run/metric-rows.ts';
 
 const lookMs = 500;
 
@@ -13,26 +17,93 @@ export interface FollowMetricsOptions {
   readonly last: number;
   /** Ends the following. */
   readonly signal: AbortSignal;
+  /** Home of the stack that may drive the run. Without it only the store is read. */
+  readonly home?: string;
   /** Called for each iteration once, in order. */
   readonly take: (row: MetricRow) => void;
 }
 
 /** Resolves when the run has ended, or on the signal. Where a validation is due, the row is reported only with it. */
-export async function followMetrics(log: RunLog, { last, signal, take }: FollowMetricsOptions): Promise<void> {
+export async function followMetrics(log: RunLog, options: FollowMetricsOptions): Promise<void> {
+  const { last, signal, take, home } = options;
   const isDue = await validations(log);
-  let taken: number | undefined;
-  while (!signal.aborted) {
-    const ended = endedStates.has((await log.status())?.state ?? 'queued');
-    const head = await log.head();
-    const from: number = taken === undefined ? (head?.position ?? 0) - last + 1 : taken + 1;
-    for (const row of head === undefined ? [] : await metricRowsFrom(from, head, log)) {
-      const waits = row.iteration === head?.position && isDue(row.iteration) && !hasValidation(row);
-      if (waits && !ended) break;
-      take(row);
-      taken = row.iteration;
+  const end = await log.end((term) => newestInChunks(log, term));
+  const shown = (end?.position ?? 0) - last;
+  const waiting = new WaitingRows(isDue, take, shown);
+  const before = end === undefined ? [] : await metricRowsFrom(end.position - last + 1, end, log);
+  waiting.add(before);
+  const place = { ...feedStart, ...(end && { term: end.termRecord.term, iteration: end.position }) };
+  const validated = Math.max(-1, shown, ...before.flatMap((row) => (hasValidation(row) ? [row.iteration] : [])));
+  const most = Number.POSITIVE_INFINITY;
+  const viewer = new RunViewer(
+    log,
+    home,
+    { place: { ...place, validated }, most },
+    { take: (news) => waiting.take(news) },
+  );
+  try {
+    while (!signal.aborted) {
+      await viewer.look();
+      if (waiting.hasEnded && endedStates.has((await log.status())?.state ?? 'queued')) {
+        await viewer.readStore();
+        waiting.flush(true);
+        return;
+      }
+      waiting.flush(false);
+      await delay(lookMs, undefined, { signal }).catch(() => {});
     }
-    if (ended) return;
-    await delay(lookMs, undefined, { signal }).catch(() => {});
+  } finally {
+    await viewer.close();
+  }
+}
+
+/** Rows in order, until they are whole. */
+class WaitingRows {
+  readonly #isDue: (position: number) => boolean;
+  readonly #give: (row: MetricRow) => void;
+  readonly #rows = new Map<number, MetricRow>();
+  #given: number;
+  #newest = -1;
+  hasEnded = false;
+
+  /** `given`: rows up to this iteration are not wanted. */
+  constructor(isDue: (position: number) => boolean, give: (row: MetricRow) => void, given: number) {
+    this.#isDue = isDue;
+    this.#give = give;
+    this.#given = given;
+  }
+
+  add(rows: readonly MetricRow[]): void {
+    for (const row of rows) this.#rows.set(row.iteration, row);
+    this.#newest = Math.max(this.#newest, rows.at(-1)?.iteration ?? -1);
+  }
+
+  take({ status, wentBackTo, iterations, validations }: TakenNews): void {
+    if (status !== undefined) this.hasEnded = endedStates.has(status.state);
+    if (wentBackTo !== undefined) {
+      for (const iteration of [...this.#rows.keys()]) if (iteration > wentBackTo) this.#rows.delete(iteration);
+      this.#newest = Math.min(this.#newest, wentBackTo);
+    }
+    this.add(iterations.map((one) => rowOf(one)));
+    for (const one of validations) {
+      const row = this.#rows.get(one.iteration);
+      const isLate = one.iteration <= this.#given;
+      if (!isLate) this.add([withValidation(row ?? { ...one, metrics: {}, timings: {} }, one)]);
+    }
+    this.flush(false);
+  }
+
+  /** Gives each iteration once. The newest one waits for its validation, except at the end of the run. */
+  flush(hasEnded: boolean): void {
+    for (const [iteration, row] of [...this.#rows].sort(([a], [b]) => a - b)) {
+      if (iteration <= this.#given) this.#rows.delete(iteration);
+      else if (!hasEnded && iteration === this.#newest && this.#isDue(iteration) && !hasValidation(row)) return;
+      else {
+        this.#rows.delete(iteration);
+        this.#given = iteration;
+        this.#give({ iteration, term: row.term, metrics: row.metrics, timings: row.timings });
+      }
+    }
   }
 }
 

@@ -1,7 +1,8 @@
-/** Follows a run: the store shows what is committed, notes of the control process show what is being done. */
-import type { NatsConnection } from '@nats-io/nats-core';
-import { isGiven, lossIn } from '../../core/given-loss.ts';
+/** Follows a run: its feed or the store shows what is committed, notes of the control process what is being done. */
+import { lossIn } from '../../core/given-loss.ts';
 import type { RunId } from '../../core/ids.ts';
+import { feedStart } from '../../core/run-feed.ts';
+import type { FeedIteration, TakenNews } from '../../core/run-feed.ts';
 import type { StatusEntry } from '../../core/records/schema.ts';
 import { warningsOf, warningWindow } from '../../core/run-warnings.ts';
 import type { RunWarning, WarnedIteration } from '../../core/run-warnings.ts';
@@ -11,23 +12,18 @@ import { totalIterations } from '../../core/recipe/index.ts';
 import { parseRecipe } from '../../core/recipe/index.ts';
 import { measureOf } from '../../core/validation-measure.ts';
 import type { ValidationMeasure } from '../../core/validation-measure.ts';
-import { liveNote, liveSubject } from '../../core/wire/messages.ts';
 import type { LiveMessage } from '../../core/wire/messages.ts';
-import { readMessage } from '../../infra/nats/incoming.ts';
-import { readStack, stackName } from '../../infra/stack/index.ts';
-import type { StackInfo } from '../../infra/stack/index.ts';
-import type { Head, RunLog } from '../../infra/store/run-log.ts';
+import { stackName } from '../../infra/stack/index.ts';
+import type { RunLog } from '../../log/run/run-log.ts';
 import type { ApiContext } from '../context.ts';
 import { activityText } from './activity.ts';
 import { FollowedFleet } from './follow-fleet.ts';
 import type { FollowedMachines } from './follow-fleet.ts';
-import { readableIteration } from './readable-iteration.ts';
+import { RunViewer } from './run-viewer.ts';
 
 const refreshMs = 200;
 /** The time left is estimated from this many newest iterations. */
 const iterationsForTimeLeft = 9;
-/** After this many looks, it checks whether the stack went down or came up again elsewhere. */
-const looksPerStack = 10;
 /** The stages that come before the commit of their iteration. */
 const madeOfIterations: ReadonlySet<string> = new Set(['rollout', 'reward', 'advantage', 'update']);
 
@@ -81,72 +77,33 @@ export async function followRun(
 ): Promise<RunState> {
   const { inputs, recipe } = await log.revision();
   const fleet = new FollowedFleet({ home }, log.runId);
-  const view = new RunView(log, totalIterations(parseRecipe(recipe), inputs.trainRows), fleet, options);
-  const notes = new Notes(home, log.runId, (note) => view.note(note));
+  const view = new RunView(log.runId, totalIterations(parseRecipe(recipe), inputs.trainRows), fleet, options);
+  const viewer = new RunViewer(
+    log,
+    home,
+    { place: feedStart, most: warningWindow },
+    {
+      take: (news) => view.take(news),
+      note: (note) => view.note(note),
+      stackIs: (state) => view.stackIs(state, stackName(home)),
+    },
+  );
   try {
-    for (let look = 0; ; look++) {
-      if (look % looksPerStack === 0) view.stackIs(notes.connect(), stackName(home));
-      const state = await view.refresh();
-      fleet.look(notes.connected);
-      if (options.signal.aborted || endedStates.has(state)) return state;
+    for (;;) {
+      await viewer.look();
+      // A message says only that the run may have ended: the store decides.
+      if (endedStates.has(view.state)) await viewer.readStore();
+      view.show();
+      fleet.look(viewer.connected);
+      if (options.signal.aborted || (endedStates.has(view.state) && (await isEnded(log)))) return view.state;
       await nextLook(options.signal);
     }
   } finally {
-    await notes.close();
+    await viewer.close();
   }
 }
 
-/** Notes of the control process. Without a stack there are none; the rest comes from the store. */
-class Notes {
-  readonly #home: string;
-  readonly #runId: RunId;
-  readonly #take: (note: LiveMessage) => void;
-  #connected: NatsConnection | undefined;
-  #connection: { readonly url: string; readonly nc: Promise<NatsConnection | undefined> } | undefined;
-
-  constructor(home: string, runId: RunId, take: (note: LiveMessage) => void) {
-    this.#home = home;
-    this.#runId = runId;
-    this.#take = take;
-  }
-
-  /** The connection, once it is open. */
-  get connected(): NatsConnection | undefined {
-    return this.#connected;
-  }
-
-  /** Connects to the running stack when it is another one than before. Does not wait for the connection. */
-  connect(): 'up' | 'down' {
-    const stack = readStack(this.#home);
-    if (stack === undefined) return 'down';
-    if (this.#connection?.url === stack.nats.url) return 'up';
-    void this.close();
-    this.#connection = { url: stack.nats.url, nc: this.#open(stack) };
-    return 'up';
-  }
-
-  async close(): Promise<void> {
-    const before = this.#connection;
-    this.#connection = undefined;
-    this.#connected = undefined;
-    await (await before?.nc)?.close();
-  }
-
-  /** Undefined when the server does not answer. The next look tries again. */
-  async #open(stack: StackInfo): Promise<NatsConnection | undefined> {
-    const { connectNats } = await import('../../infra/nats/connection.ts');
-    const nc = await connectNats(stack, 'follow').catch(() => undefined);
-    if (nc === undefined) this.#connection = undefined;
-    else if (this.#connection?.url === stack.nats.url) this.#connected = nc;
-    nc?.subscribe(liveSubject(this.#runId), {
-      callback: (error, message) => {
-        const note = error === null ? readMessage(message, liveNote) : undefined;
-        if (note !== undefined) this.#take(note);
-      },
-    });
-    return nc;
-  }
-}
+const isEnded = async (log: RunLog): Promise<boolean> => endedStates.has((await log.status())?.state ?? 'queued');
 
 function nextLook(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
@@ -162,7 +119,7 @@ function nextLook(signal: AbortSignal): Promise<void> {
 
 /** What is known so far. */
 class RunView {
-  readonly #log: RunLog;
+  readonly #runId: RunId;
   readonly #iterations: number;
   readonly #fleet: FollowedFleet;
   readonly #options: FollowOptions;
@@ -182,18 +139,22 @@ class RunView {
   #state: RunState = 'queued';
   #reason: StatusEntry['reason'];
 
-  constructor(log: RunLog, iterations: number, fleet: FollowedFleet, options: FollowOptions) {
-    this.#log = log;
+  constructor(runId: RunId, iterations: number, fleet: FollowedFleet, options: FollowOptions) {
+    this.#runId = runId;
     this.#iterations = iterations;
     this.#fleet = fleet;
     this.#options = options;
+  }
+
+  get state(): RunState {
+    return this.#state;
   }
 
   note({ stage, iteration, done, total, queued }: LiveMessage): void {
     // Notes and commits arrive independently: a note may be older than the commit of its iteration.
     if (madeOfIterations.has(stage) && iteration <= this.#position) return;
     this.#activity = queued === undefined ? activityText(stage, { done, total }) : `waiting: ${queued}`;
-    this.#show();
+    this.show();
   }
 
   /** `here`: the name of this stack. */
@@ -201,70 +162,54 @@ class RunView {
     this.#stack = { state, here };
   }
 
-  async refresh(): Promise<RunState> {
-    const status = await this.#log.status();
-    if (status === undefined || status.n > (this.#options.after ?? -1))
-      this.#changeState(status?.state ?? 'queued', status?.reason);
-    const head = await this.#log.head();
-    if (head !== undefined) await this.#follow(head);
-    this.#show();
-    return this.#state;
-  }
-
-  /**
-   * Reads what was committed since the last look. When the following of a long run begins, reads only its newest
-   * iterations.
-   */
-  async #follow(head: Head): Promise<void> {
-    const seen = Math.max(this.#position, await this.#log.first(), head.position - warningWindow);
-    if (head.position > this.#position) {
+  take({ place, status, owner, wentBackTo, iterations, validations }: TakenNews): void {
+    if (status !== undefined && status.n > (this.#options.after ?? -1)) this.#changeState(status.state, status.reason);
+    if (place.iteration > this.#position) {
       this.#activity = undefined; // it was about an iteration that is committed now
       this.#fleet.committed();
     }
     // Going back to an earlier iteration makes the later ones void.
-    if (head.position < this.#position) this.#rows.splice(0);
-    for (let k = seen + 1; k <= head.position; k++) await this.#take(k, head);
-    this.#position = head.position;
-    this.#owner = head.termRecord.owner;
-    const validation = await this.#log.newestEvaluation(head);
+    if (wentBackTo !== undefined) this.#rows.splice(0);
+    for (const one of iterations) this.#takeIteration(one);
+    this.#position = place.iteration;
+    this.#owner = owner ?? this.#owner;
+    const validation = validations.at(-1);
     if (validation !== undefined)
       this.#validation = { accuracy: validation.accuracy, validationMeasure: measureOf(validation.metrics) };
+    if (iterations.length > 0 || status !== undefined) this.show();
   }
 
-  async #take(k: number, head: Head): Promise<void> {
-    const found = await readableIteration(this.#log, k, head);
-    if (found === undefined) return;
-    const { batch, update } = found;
-    const at = Date.parse(update.record.writer.at);
-    const seconds = this.#lastAt === undefined ? undefined : (at - this.#lastAt) / 1000;
-    this.#lastAt = at;
-    this.#rows.push({ iteration: k, metrics: { ...batch.record.metrics, ...update.record.metrics } });
+  #takeIteration({ iteration, at, given, batch, update }: FeedIteration): void {
+    const ms = Date.parse(at);
+    const seconds = this.#lastAt === undefined ? undefined : (ms - this.#lastAt) / 1000;
+    this.#lastAt = ms;
+    this.#rows.push({ iteration, metrics: { ...batch.metrics, ...update.metrics } });
     if (this.#rows.length > warningWindow) this.#rows.shift();
     this.#warnings = warningsOf(this.#rows);
-    this.#reward = finite(batch.record.metrics['critic/score/mean']);
-    this.#loss = isGiven(batch.record) ? finite(lossIn(update.record.metrics)) : undefined;
+    this.#reward = finite(batch.metrics['critic/score/mean']);
+    this.#loss = given ? finite(lossIn(update.metrics)) : undefined;
     if (seconds !== undefined && seconds > 0) this.#seconds.push(seconds);
-    this.#tokensPerSecond = finite(update.record.timings['perf/response_throughput']);
+    this.#tokensPerSecond = finite(update.timings['perf/response_throughput']);
   }
 
   /** A run that another stack drives does not need this stack. */
   #isStuck(): boolean {
     const isOurs = this.#owner === undefined || this.#owner === this.#stack?.here;
-    return this.#stack?.state === 'down' && isOurs && this.#state !== 'paused' && !endedStates.has(this.#state);
+    return this.#stack?.state === 'down' && isOurs && this.state !== 'paused' && !endedStates.has(this.state);
   }
 
   #changeState(state: RunState, reason: StatusEntry['reason']): void {
-    if (state === this.#state && reason?.message === this.#reason?.message) return;
+    if (state === this.state && reason?.message === this.#reason?.message) return;
     this.#state = state;
     this.#reason = reason;
     this.#options.onState?.(state, reason);
   }
 
-  #show(): void {
+  show(): void {
     const remainingS = timeLeft(this.#seconds, this.#iterations - this.#position);
     this.#options.onProgress({
-      runId: this.#log.runId,
-      state: this.#state,
+      runId: this.#runId,
+      state: this.state,
       iteration: this.#position,
       iterations: this.#iterations,
       elapsedS: (performance.now() - this.#startedAt) / 1000,

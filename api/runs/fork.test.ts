@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { appendStatus } from '../../infra/store/status.ts';
+import { appendStatus } from '../../log/run/status.ts';
 import { cliHome } from '../../tests/cli.ts';
 import { buildRun } from '../../tests/run-builder.ts';
 import { createFork, originAt } from './fork.ts';

@@ -10,22 +10,22 @@ import { keys } from '../../core/records/keys.ts';
 import { modulesOf, recordFormat } from '../../core/records/schema.ts';
 import type { Pin, RevisionRecord, RunInputs, RunRecord, StatusEntry } from '../../core/records/schema.ts';
 import { mergeRanges } from '../../core/rl/draws.ts';
-import { getBlob, putBlob } from '../../infra/store/blobs.ts';
-import { sha256 } from '../../infra/store/digest.ts';
-import { writeRun } from '../../infra/store/new-run.ts';
-import { encodeRecord } from '../../infra/store/records.ts';
-import type { RunLog } from '../../infra/store/run-log.ts';
+import { getBlob, putBlob } from '../../log/objects/blobs.ts';
+import { sha256 } from '../../log/objects/digest.ts';
+import { writeRun } from '../../log/run/new-run.ts';
+import { encodeRecord } from '../../log/objects/records.ts';
+import type { RunLog } from '../../log/run/run-log.ts';
 import { drivenRuns } from '../../infra/stack/driven-runs.ts';
 import { chooseStack, claimName, replaceOtherBuild } from '../../infra/stack/index.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
 import { rememberStore } from '../../infra/store/places.ts';
-import { pinPosition } from '../../infra/store/retention-log.ts';
+import { pinPosition } from '../../log/run/retention-log.ts';
 import type { ApiContext } from '../context.ts';
 import { beginMetricsFile } from './metrics-file.ts';
-import { changedRecipe, changeText, inAFork } from './changed-recipe.ts';
+import { changedRecipe, recipeChangeText, inAFork } from './changed-recipe.ts';
 import type { ChangedRecipe } from './changed-recipe.ts';
 import { driverAfterUp } from './driver.ts';
-import type { FoundRun } from './find.ts';
+import type { FoundRun } from '../stores/find.ts';
 import { claimNewId } from './start.ts';
 
 /** Preparing a fork takes less than this time. */
@@ -61,7 +61,7 @@ export async function forkRun(found: FoundRun, request: ForkRequest, context: Ap
   const overrides = [...(request.overrides ?? []), ...(request.name === undefined ? [] : [`name=${request.name}`])];
   const words = { overrides, file: request.recipeFile, cwd };
   const changed = await changedRecipe(words, revision, inAFork, { store, home, env, now, say: notice });
-  for (const change of changed?.changes ?? []) notice(`  ${changeText(change)}`);
+  for (const change of changed?.changes ?? []) notice(`  ${recipeChangeText(change)}`);
   sayNothingLeft(parseRecipe(changed?.recipe ?? revision.recipe), changed?.inputs ?? revision.inputs, origin, notice);
   await ensureFences(home, store);
   await chooseStack(home);
@@ -133,7 +133,7 @@ export async function originAt(
 }
 
 /** The recipe with which the run continued from that position, so that a fork without changes repeats its numbers. */
-export async function revisionAfter(log: RunLog, position: number): Promise<RevisionRecord> {
+async function revisionAfter(log: RunLog, position: number): Promise<RevisionRecord> {
   const head = await log.head();
   return log.revision(
     head === undefined || position >= head.position

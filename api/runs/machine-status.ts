@@ -4,11 +4,11 @@ import { leftMachines } from '../../infra/stack/index.ts';
 import type { ChildState, LeftMachine } from '../../infra/stack/index.ts';
 import { livingFleet } from '../fleet/view.ts';
 import type { LivingFleet } from '../fleet/view.ts';
-import { listRunIds, openKnownStores, openRun } from './find.ts';
-import type { LiveSource } from './live-source.ts';
+import { listRunIds, openKnownStores, openRun } from '../stores/find.ts';
+import type { LiveSource } from '../live-source.ts';
 import { workerStatus } from './status-report.ts';
 import type { WorkerStatus } from './status-report.ts';
-import { summaryOf } from './summary.ts';
+import { runSummary } from './summary.ts';
 import { endedStates } from '../../core/run-states.ts';
 import type { RunSummary } from './summary.ts';
 
@@ -51,7 +51,7 @@ async function unfinishedRuns(home: string, notice: (text: string) => void): Pro
   for (const listed of await listRunIds(await openKnownStores(home, notice))) {
     const found = await openRun(listed);
     const state = found && ((await found.log.status())?.state ?? 'queued');
-    if (found !== undefined && state !== undefined && !endedStates.has(state)) unfinished.push(await summaryOf(found));
+    if (found !== undefined && state !== undefined && !endedStates.has(state)) unfinished.push(await runSummary(found));
   }
   return unfinished;
 }

@@ -1,9 +1,9 @@
 /** Metrics of a run by name. */
 import { metricInfo, presentNames } from '../../core/metrics.ts';
 import type { MetricInfo } from '../../core/metrics.ts';
-import type { MetricRow } from '../../infra/store/metric-rows.ts';
+import type { MetricRow } from '../../log/run/metric-rows.ts';
 
-export { metricRows } from '../../infra/store/metric-rows.ts';
+export { metricRows } from '../../log/run/metric-rows.ts';
 export type { MetricRow };
 
 type Values = MetricRow['metrics'];
@@ -21,7 +21,7 @@ export function metricNames(rows: readonly MetricRow[]): string[] {
  * The metrics that a word of the command line selects: a name, a pattern with * and ?, or a name from an older petrel
  * version. Empty when the rows have none of them.
  */
-export function namesMeant(word: string, rows: readonly MetricRow[]): string[] {
+export function metricNamesMeant(word: string, rows: readonly MetricRow[]): string[] {
   const names = metricNames(rows);
   if (/[*?]/.test(word)) return names.filter((name) => globPattern(word).test(name));
   return rows.some((row) => metricValue(row, word) !== undefined) ? [word] : presentNames(word, names);
@@ -43,7 +43,7 @@ export function metricValue({ metrics, timings }: MetricRow, name: string): Valu
 export type ListedMetric = Pick<MetricInfo, 'name' | 'unit' | 'doc'> & Partial<Pick<MetricInfo, 'direction' | 'kind'>>;
 
 /** The table entries of these metrics; a name that is not in the table has empty texts. */
-export function listedMetrics(names: readonly string[]): ListedMetric[] {
+export function listMetrics(names: readonly string[]): ListedMetric[] {
   return names.map((name) => ({
     ...(metricInfo(inTable(name)) ?? { unit: '', doc: '' }),
     name,

@@ -1,6 +1,6 @@
 /** The metrics file of a run with `trainer.logger: file`, for the commands that start one. */
 import { parseRecipe } from '../../core/recipe/index.ts';
-import type { RunLog } from '../../infra/store/run-log.ts';
+import type { RunLog } from '../../log/run/run-log.ts';
 import { noteMetricsFile } from '../../infra/telemetry/metrics-notes.ts';
 import type { ApiContext } from '../context.ts';
 

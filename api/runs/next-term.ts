@@ -6,11 +6,11 @@
 import { TerminalError } from '../../core/errors.ts';
 import type { RecipeChange } from '../../core/recipe/index.ts';
 import type { StatusEntry } from '../../core/records/schema.ts';
-import type { Head } from '../../infra/store/run-log.ts';
+import type { Head } from '../../log/run/run-log.ts';
 import { abandonedAfter } from './abandoned.ts';
 import type { AbandonedIteration } from './abandoned.ts';
 import type { ChangedRecipe } from './changed-recipe.ts';
-import type { FoundRun } from './find.ts';
+import type { FoundRun } from '../stores/find.ts';
 import { endedStates } from '../../core/run-states.ts';
 
 export interface TermRequest {

@@ -4,13 +4,13 @@ import type { StatusEntry } from '../../core/records/schema.ts';
 import type { RunState } from '../../core/run-states.ts';
 import { measureOf } from '../../core/validation-measure.ts';
 import type { ValidationMeasure } from '../../core/validation-measure.ts';
-import { bestCheckpoint } from '../../infra/store/best-checkpoint.ts';
-import type { RunLog } from '../../infra/store/run-log.ts';
+import { bestCheckpoint } from '../../log/run/best-checkpoint.ts';
+import type { RunLog } from '../../log/run/run-log.ts';
 import type { ApiContext } from '../context.ts';
 import { RunCost } from '../fleet/run-cost.ts';
 import { runWarnings } from './warnings.ts';
 
-export interface Outcome {
+export interface RunOutcome {
   readonly runId: string;
   readonly state: RunState;
   /** Why it paused or failed. */
@@ -33,7 +33,7 @@ export interface Outcome {
   } | null;
 }
 
-export async function outcomeOf(log: RunLog, context: Pick<ApiContext, 'home'>): Promise<Outcome> {
+export async function runOutcome(log: RunLog, context: Pick<ApiContext, 'home'>): Promise<RunOutcome> {
   const head = await log.head();
   const checkpoint = await log.newestCheckpoint();
   const [first, last] = head === undefined ? [] : [await log.firstEvaluation(head), await log.newestEvaluation(head)];

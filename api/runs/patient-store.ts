@@ -5,8 +5,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { PetrelError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports/store.ts';
-import { RunLog } from '../../infra/store/run-log.ts';
-import type { FoundRun } from './find.ts';
+import { RunLog } from '../../log/run/run-log.ts';
+import type { FoundRun } from '../stores/find.ts';
 
 export interface PatienceOptions {
   /** Ends the waiting with the store's last refusal. */
@@ -20,7 +20,7 @@ export interface PatienceOptions {
 const refusals: ReadonlySet<string> = new Set(['StoreUnavailable', 'StoreDenied', 'StoreRefused']);
 
 /** Is this the store's own refusal, which says nothing about the run? */
-export const isRefusal = (error: unknown): error is PetrelError =>
+export const isStoreRefusal = (error: unknown): error is PetrelError =>
   error instanceof PetrelError && refusals.has(error.code);
 
 /** The same run, read with patience. */
@@ -33,7 +33,7 @@ export const patientLog = ({ store, runId }: RunLog, options: PatienceOptions): 
   new RunLog(patientStore(store, options), runId);
 
 /** Repeats reads until the store answers. What writes or removes is not repeated. */
-export function patientStore(store: Store, options: PatienceOptions): Store {
+function patientStore(store: Store, options: PatienceOptions): Store {
   const insist = patience(options);
   return {
     url: store.url,
@@ -62,7 +62,7 @@ function patience({ signal, say, pauseMs = 1_000 }: PatienceOptions): <T>(read: 
         isRefusing = false;
         return found;
       } catch (error) {
-        if (!isRefusal(error) || signal?.aborted === true) throw error;
+        if (!isStoreRefusal(error) || signal?.aborted === true) throw error;
         if (!isRefusing) say(`the store refuses, the run waits for it, and so does this command: ${error.message}`);
         isRefusing = true;
         await delay(pauseMs, undefined, { signal }).catch(() => {});

@@ -4,13 +4,13 @@ import { keys, pinnedBy } from '../../core/records/keys.ts';
 import { isOwnKey } from '../../core/records/own-keys.ts';
 import { recordFormat } from '../../core/records/schema.ts';
 import type { Tombstone } from '../../core/records/schema.ts';
-import { encodeRecord } from '../../infra/store/records.ts';
-import type { FoundRun } from './find.ts';
+import { encodeRecord } from '../../log/objects/records.ts';
+import type { FoundRun } from '../stores/find.ts';
 import { endedStates } from '../../core/run-states.ts';
 import type { RunSummary } from './summary.ts';
 
 /** What the deletion would remove. */
-export interface Loss {
+export interface RemovalLoss {
   readonly objects: number;
   readonly bytes: number;
   readonly checkpoints: number;
@@ -38,7 +38,7 @@ export async function refuseWhileForked({ runId, log: { store } }: FoundRun): Pr
   }
 }
 
-export async function lossOf({ runId, log: { store } }: FoundRun): Promise<Loss> {
+export async function removalLoss({ runId, log: { store } }: FoundRun): Promise<RemovalLoss> {
   const names = await removable({ runId, log: { store } });
   const sizes = await Promise.all(names.map((key) => store.head(key)));
   return {

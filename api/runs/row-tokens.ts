@@ -1,7 +1,7 @@
 /** Tokens of rows that a store keeps as text. The verifier compares them with the sampled ones. */
 import type { Store } from '../../core/ports/store.ts';
-import { readDataset } from '../../infra/store/datasets.ts';
-import { modelFolder } from '../../infra/store/model-facts.ts';
+import { readDataset } from '../../log/inputs/datasets.ts';
+import { modelFolder } from '../../log/inputs/model-facts.ts';
 import { BlockCache, openDataset } from '../../models/dataset-rows.ts';
 import type { Dataset } from '../../models/dataset-rows.ts';
 import { openTokenizer } from '../../models/tokenizer.ts';

@@ -7,9 +7,9 @@ import type { OwnSamplerModule } from '../../core/records/schema.ts';
 import type { OwnSamplerRow } from '../../core/rl/own/types.ts';
 import { encodeSampling } from '../../core/wire/own-sampler.ts';
 import { OwnModule } from '../../infra/own-modules/own-module.ts';
-import { sha256 } from '../../infra/store/digest.ts';
-import type { CheckedModule } from './own-modules.ts';
-import { storedRows } from './stored-rows.ts';
+import { sha256 } from '../../log/objects/digest.ts';
+import type { CheckedModule } from '../inputs/own-modules.ts';
+import { storedRows } from '../inputs/stored-rows.ts';
 
 export interface StartedSampler {
   readonly input: OwnSamplerModule;

@@ -1,27 +1,27 @@
 /** Samples of an iteration or a validation, combined from result records, trajectories, scores and the batch. */
 import { isGiven } from '../../core/given-loss.ts';
 import { at } from '../../core/at.ts';
-import { PetrelError, TerminalError } from '../../core/errors.ts';
+import { PetrelError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord, revisionRecord } from '../../core/records/schema.ts';
 import type { BatchRecord, DrawRecord } from '../../core/records/schema.ts';
-import type { CompareOutput, RewardOutput, RolloutOutput } from '../../core/wire/jobs.ts';
+import type { CompareOutput, RewardOutput, RolloutOutput } from '../../core/wire/jobs/index.ts';
 import { parseScoreTable } from '../../core/wire/score-table.ts';
 import type { ScoreTable } from '../../core/wire/score-table.ts';
-import { readRetention, removedByRetention } from '../../infra/store/retention-log.ts';
-import { getBlob, getJsonBlob } from '../../infra/store/blobs.ts';
-import { readDataset } from '../../infra/store/datasets.ts';
-import { modelFolder } from '../../infra/store/model-facts.ts';
-import { needRecord } from '../../infra/store/records.ts';
-import type { RunLog } from '../../infra/store/run-log.ts';
-import { decodeBatch } from '../../models/batch-tensors.ts';
+import { readRetention, removedByRetention } from '../../log/run/retention-log.ts';
+import { getBlob, getJsonBlob } from '../../log/objects/blobs.ts';
+import { readDataset } from '../../log/inputs/datasets.ts';
+import { modelFolder } from '../../log/inputs/model-facts.ts';
+import { needRecord } from '../../log/objects/records.ts';
+import type { RunLog } from '../../log/run/run-log.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import { BlockCache, openDataset } from '../../models/dataset-rows.ts';
 import type { Dataset, ScorerRow } from '../../models/dataset-rows.ts';
 import { openTokenizer } from '../../models/tokenizer.ts';
 import type { Tokenizer } from '../../models/tokenizer.ts';
 import { decodeTrajectories, promptOf, stopReasons } from '../../models/trajectories.ts';
+import { partsOfBatch } from '../batch-parts.ts';
 
 /** One response. */
 export interface SampleView {
@@ -59,12 +59,10 @@ export interface SamplePorts {
 export async function trainingSamples(batch: BatchRecord, { log, cache }: SamplePorts): Promise<SampleView[]> {
   const { inputs } = (await needRecord(log.store, keys.revision(log.runId, batch.revision), revisionRecord)).record;
   const tokenizer = await openTokenizer(await modelFolder(log.store, inputs.model, cache, 'text'));
-  const tensors = await kept(log, batch.iteration, getBlob(log.store, log.runId, batch.tensors)).then((bytes) =>
-    decodeBatch(bytes, batch.tensors),
-  );
+  const trained = await kept(log, batch.iteration, trainedSamples(batch, log));
   const rows = await openRows(log.store, inputs.train);
   // The one result is the job that made the batch: no response was sampled.
-  if (isGiven(batch)) return learntRows(batch, tensors, rows, tokenizer);
+  if (isGiven(batch)) return learntRows(batch, trained, rows, tokenizer);
   const views = await kept(log, batch.iteration, scoredSamples(batch.results, batch.iteration, rows, tokenizer, log));
   const draws = new Map(batch.draws.map((draw) => [draw.draw, draw]));
   return views.map((view) => {
@@ -73,7 +71,7 @@ export async function trainingSamples(batch: BatchRecord, { log, cache }: Sample
     return {
       ...view,
       ...(draw === undefined ? {} : { fate: draw.fate }),
-      ...(typeof index === 'number' ? { advantage: meanAdvantage(tensors, index) } : {}),
+      ...(typeof index === 'number' ? { advantage: trainedAt(trained, index).advantage } : {}),
     };
   });
 }
@@ -218,9 +216,44 @@ function nameOfStop(code: number | undefined): SampleView['stopReason'] {
   return name === 'poison' ? 'convicted' : (name ?? 'unknown');
 }
 
+/** A sample in its batch. The tokens are kept where no trajectories have them. */
+interface TrainedSample {
+  readonly advantage: number;
+  readonly prompt?: Int32Array;
+  readonly response?: Int32Array;
+}
+
+/** Samples by their number in the batch. */
+async function trainedSamples(batch: BatchRecord, log: RunLog): Promise<ReadonlyMap<number, TrainedSample>> {
+  const found = new Map<number, TrainedSample>();
+  for await (const part of partsOfBatch(log, batch, batch.tensors))
+    for (let i = 0; i < part.rewards_S.length; i++) {
+      const tokens = isGiven(batch) ? tokensOf(part, i) : {};
+      found.set(part.places_S?.[i] ?? i, { advantage: meanAdvantage(part, i), ...tokens });
+    }
+  return found;
+}
+
+/** A row without a response has no scored token. */
+function tokensOf(
+  { tokens_N, offsets_S1, scored_T, scoredOffsets_S1 }: BatchTensors,
+  i: number,
+): Required<Pick<TrainedSample, 'prompt' | 'response'>> {
+  const [start, end] = [at(offsets_S1, i), at(offsets_S1, i + 1)];
+  const scored = at(scoredOffsets_S1, i);
+  const first = scored === at(scoredOffsets_S1, i + 1) ? end : at(scored_T, scored);
+  return { prompt: tokens_N.slice(start, first), response: tokens_N.slice(first, end) };
+}
+
+function trainedAt(trained: ReadonlyMap<number, TrainedSample>, index: number): TrainedSample {
+  const sample = trained.get(index);
+  if (sample === undefined) throw new RangeError(`sample ${index} is not in the batch`);
+  return sample;
+}
+
 async function learntRows(
   batch: BatchRecord,
-  tensors: BatchTensors,
+  trained: ReadonlyMap<number, TrainedSample>,
   dataset: Dataset,
   tokenizer: Tokenizer,
 ): Promise<SampleView[]> {
@@ -230,19 +263,15 @@ async function learntRows(
     samples
       .filter((index) => typeof index === 'number')
       .map((index, sample): SampleView => {
-        const end = at(tensors.offsets_S1, index + 1);
-        // A row without a response has no scored token.
-        const scored = at(tensors.scoredOffsets_S1, index);
-        const first = scored === at(tensors.scoredOffsets_S1, index + 1) ? end : at(tensors.scored_T, scored);
+        const { prompt = new Int32Array(), response = new Int32Array() } = trainedAt(trained, index);
         return {
           iteration: batch.iteration,
           draw,
           row,
           sample,
-          prompt:
-            rows.get(row)?.prompt ?? tokenizer.decode(tensors.tokens_N.subarray(tensors.offsets_S1[index], first)),
-          response: tokenizer.decode(tensors.tokens_N.subarray(first, end), { skipSpecial: true }),
-          responseTokens: end - first,
+          prompt: rows.get(row)?.prompt ?? tokenizer.decode(prompt),
+          response: tokenizer.decode(response, { skipSpecial: true }),
+          responseTokens: response.length,
           reward: null,
           columns: {},
           stopReason: 'unknown',
@@ -281,11 +310,4 @@ const cacheBytes = 64 * 1024 * 1024;
 
 async function openRows(store: Store, digest: string): Promise<Dataset> {
   return openDataset(await readDataset(store, digest), new BlockCache(cacheBytes));
-}
-
-/** Throws TerminalError `NotFound` with the existing numbers. */
-export function noSuchIteration(what: string, wanted: number | undefined, there: readonly number[]): TerminalError {
-  const missing = wanted === undefined ? `there is no ${what} yet` : `there is no ${what} ${wanted}`;
-  const range = there.length === 0 ? undefined : there.length > 8 ? `${there[0]} … ${there.at(-1)}` : there.join(', ');
-  return new TerminalError('NotFound', missing, range === undefined ? {} : { hint: `there are: ${range}` });
 }

@@ -1,7 +1,7 @@
 /** `petrel resume <run> --skip`: skips the batch that waits at the head, because the user decided so. */
 import { TerminalError } from '../../core/errors.ts';
-import { skipPendingBatch } from '../../infra/store/skip.ts';
-import type { FoundRun } from './find.ts';
+import { skipPendingBatch } from '../../log/run/skip.ts';
+import type { FoundRun } from '../stores/find.ts';
 import { endedStates } from '../../core/run-states.ts';
 
 /**

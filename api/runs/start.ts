@@ -10,7 +10,7 @@ import type { Recipe } from '../../core/recipe/index.ts';
 import type { RunRecord } from '../../core/records/schema.ts';
 import type { RunCarry } from '../../core/wire/workflow.ts';
 import { drivenRuns } from '../../infra/stack/driven-runs.ts';
-import { keepInputs } from '../../infra/retention/inputs.ts';
+import { keepInputs } from '../../log/retention/inputs.ts';
 import {
   chooseStack,
   claimName,
@@ -20,19 +20,19 @@ import {
   requireSetUp,
 } from '../../infra/stack/index.ts';
 import type { StackInfo, WorkerPool } from '../../infra/stack/index.ts';
-import { claimRun, writeRun } from '../../infra/store/new-run.ts';
-import { RunLog } from '../../infra/store/run-log.ts';
+import { claimRun, writeRun } from '../../log/run/new-run.ts';
+import { RunLog } from '../../log/run/run-log.ts';
 import { startRunWorkflow } from '../../infra/temporal/run-workflow.ts';
 import { rememberStore } from '../../infra/store/places.ts';
 import { connectTemporalClient } from '../../infra/temporal/connection.ts';
 import { retry } from '../../infra/poll.ts';
 import type { ApiContext } from '../context.ts';
 import { beginMetricsFile } from './metrics-file.ts';
-import { storeForNewRun } from './new-store.ts';
+import { storeForNewRun } from '../stores/new-store.ts';
 import { admitToFleet } from '../fleet/admit.ts';
 import { prepareRun } from './prepare.ts';
 import type { Prepared } from './prepare.ts';
-import type { PreparePorts } from './prepare-ports.ts';
+import type { PreparePorts } from '../inputs/prepare-ports.ts';
 
 export interface Started {
   readonly runId: RunId;

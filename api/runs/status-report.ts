@@ -6,12 +6,12 @@ import { samplesResponses } from '../../core/run-kinds.ts';
 import type { RunKind } from '../../core/run-kinds.ts';
 import type { Presence } from '../../core/wire/messages.ts';
 import { shownName } from '../../core/wire/worker-identity.ts';
-import { roleOfStage } from '../../core/wire/jobs.ts';
-import type { Stage } from '../../core/wire/jobs.ts';
+import { roleOf, STAGES } from '../../core/wire/jobs/index.ts';
+import type { Stage } from '../../core/wire/jobs/index.ts';
 import type { RunWarning } from '../../core/run-warnings.ts';
 import type { Role } from '../../core/roles.ts';
-import type { FoundRun } from './find.ts';
-import type { Driven, LiveSource } from './live-source.ts';
+import type { FoundRun } from '../stores/find.ts';
+import type { Driven, LiveSource } from '../live-source.ts';
 import { summaryAndHead } from './summary.ts';
 import { endedStates } from '../../core/run-states.ts';
 import type { RunSummary } from './summary.ts';
@@ -101,7 +101,7 @@ export function waitsFor(
 /** `evaluate` samples first, or compares given responses. Stages without a worker have no role. */
 function roleFor(stage: string | undefined, kind: RunKind): Role | undefined {
   if (stage === 'evaluate') return samplesResponses(kind) ? 'rollout' : 'trainer';
-  return stage !== undefined && Object.hasOwn(roleOfStage, stage) ? roleOfStage[stage as Stage] : undefined;
+  return stage !== undefined && (STAGES as readonly string[]).includes(stage) ? roleOf(stage as Stage) : undefined;
 }
 
 /** A failed job of another run says nothing about this run. */

@@ -7,9 +7,9 @@ import type { NumericProfile, StatusEntry } from '../../core/records/schema.ts';
 import type { RunState, DesiredState } from '../../core/run-states.ts';
 import { measureOf } from '../../core/validation-measure.ts';
 import type { ValidationMeasure } from '../../core/validation-measure.ts';
-import { readRetention } from '../../infra/store/retention-log.ts';
-import type { Head } from '../../infra/store/run-log.ts';
-import type { FoundRun } from './find.ts';
+import { readRetention } from '../../log/run/retention-log.ts';
+import type { Head } from '../../log/run/run-log.ts';
+import type { FoundRun } from '../stores/find.ts';
 
 export interface RunSummary {
   readonly runId: string;
@@ -45,7 +45,7 @@ export interface RunSummary {
   readonly store: string;
 }
 
-export async function summaryOf(found: FoundRun): Promise<RunSummary> {
+export async function runSummary(found: FoundRun): Promise<RunSummary> {
   return (await summaryAndHead(found)).summary;
 }
 

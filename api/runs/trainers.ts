@@ -1,7 +1,7 @@
 /** The trainers of a stack, as they describe themselves. */
 import type { Presence } from '../../core/wire/messages.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
-import { listWorkers } from '../../infra/nats/presence.ts';
+import { listWorkers } from '../../infra/nats/jobs/presence.ts';
 import type { StackInfo } from '../../infra/stack/index.ts';
 import { poll } from '../../infra/poll.ts';
 

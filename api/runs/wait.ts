@@ -3,10 +3,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { StatusEntry } from '../../core/records/schema.ts';
 import type { RunState } from '../../core/run-states.ts';
 import { stackName } from '../../infra/stack/index.ts';
-import type { RunLog } from '../../infra/store/run-log.ts';
+import type { RunLog } from '../../log/run/run-log.ts';
 import type { ApiContext } from '../context.ts';
 import { driverAfterUp } from './driver.ts';
-import type { FoundRun } from './find.ts';
+import type { FoundRun } from '../stores/find.ts';
 import { endedStates } from '../../core/run-states.ts';
 
 /**

@@ -1,7 +1,7 @@
 /** Warnings about a run, from the metrics of its newest iterations. */
 import { warningsOf, warningWindow } from '../../core/run-warnings.ts';
 import type { RunWarning, WarnedIteration } from '../../core/run-warnings.ts';
-import type { Head, RunLog } from '../../infra/store/run-log.ts';
+import type { Head, RunLog } from '../../log/run/run-log.ts';
 import { readableIteration } from './readable-iteration.ts';
 
 interface Known {

@@ -1,6 +1,6 @@
 /** Pausing, resuming and removing a schedule. The records come first; Temporal is told when the stack is up. */
 import { chooseStack, claimName, stackName } from '../../infra/stack/index.ts';
-import { changeSchedule } from '../../infra/store/schedule-log.ts';
+import { changeSchedule } from '../../log/schedules/schedule-log.ts';
 import type { ApiContext } from '../context.ts';
 import type { FoundSchedule } from './find.ts';
 import { liveSchedule, withTemporal } from './temporal.ts';

@@ -2,9 +2,9 @@
 import { TerminalError } from '../../core/errors.ts';
 import { nearest } from '../../core/nearest.ts';
 import type { ScheduleRecord } from '../../core/records/schema.ts';
-import { listScheduleNames, ScheduleLog } from '../../infra/store/schedule-log.ts';
+import { listScheduleNames, ScheduleLog } from '../../log/schedules/schedule-log.ts';
 import type { ApiContext } from '../context.ts';
-import { openKnownStores } from '../runs/find.ts';
+import { openKnownStores } from '../stores/find.ts';
 
 export interface FoundSchedule {
   readonly log: ScheduleLog;

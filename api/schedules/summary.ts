@@ -4,10 +4,10 @@ import type { FiringRecord, ScheduleRecord } from '../../core/records/schema.ts'
 import { missingBackfill } from '../../core/schedules/decide.ts';
 import { timesAfter } from '../../core/schedules/times.ts';
 import type { ValidationMeasure } from '../../core/validation-measure.ts';
-import type { ScheduledRunState } from '../../infra/store/schedule-log.ts';
+import type { ScheduledRunState } from '../../log/schedules/schedule-log.ts';
 import type { LiveSchedule } from '../../infra/temporal/schedules.ts';
-import { openRun } from '../runs/find.ts';
-import { summaryOf } from '../runs/summary.ts';
+import { openRun } from '../stores/find.ts';
+import { runSummary } from '../runs/summary.ts';
 import { endedStates } from '../../core/run-states.ts';
 import type { FoundSchedule } from './find.ts';
 
@@ -133,7 +133,7 @@ async function firingSummary(
       seconds: null,
     };
   }
-  const { state, accuracy, validationMeasure, iteration, iterations, createdAt, changedAt } = await summaryOf(run);
+  const { state, accuracy, validationMeasure, iteration, iterations, createdAt, changedAt } = await runSummary(run);
   const end = endedStates.has(state) ? Date.parse(changedAt) : now.getTime();
   return {
     ...told,

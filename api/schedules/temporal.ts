@@ -1,10 +1,10 @@
 /** The Temporal side of schedules, for commands: made as the store says whenever the stack is up. */
-import { reconcileSchedule, temporalScheduleId } from '../../infra/schedules/reconcile.ts';
-import type { ReconcilePorts } from '../../infra/schedules/reconcile.ts';
+import { reconcileSchedule, temporalScheduleId } from '../../infra/temporal/reconcile-schedule.ts';
+import type { ReconcilePorts } from '../../infra/temporal/reconcile-schedule.ts';
 import { stackName } from '../../infra/stack/identity.ts';
 import { ensureStack, readStack } from '../../infra/stack/index.ts';
 import type { StackInfo, WorkerPool } from '../../infra/stack/index.ts';
-import type { ScheduleLog } from '../../infra/store/schedule-log.ts';
+import type { ScheduleLog } from '../../log/schedules/schedule-log.ts';
 import type { LiveSchedule } from '../../infra/temporal/schedules.ts';
 import type { ApiContext } from '../context.ts';
 

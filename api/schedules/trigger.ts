@@ -2,8 +2,8 @@
 import { RetryableError, TerminalError } from '../../core/errors.ts';
 import type { FiringRecord } from '../../core/records/schema.ts';
 import { isOf, isoSeconds } from '../../core/schedules/decide.ts';
-import { reconcileSchedule, startFiring } from '../../infra/schedules/reconcile.ts';
-import type { ScheduleLog } from '../../infra/store/schedule-log.ts';
+import { reconcileSchedule, startFiring } from '../../infra/temporal/reconcile-schedule.ts';
+import type { ScheduleLog } from '../../log/schedules/schedule-log.ts';
 import { chooseStack, claimName } from '../../infra/stack/index.ts';
 import { poll } from '../../infra/poll.ts';
 import type { ApiContext } from '../context.ts';

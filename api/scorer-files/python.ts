@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { InvalidInputError } from '../../core/errors.ts';
-import { scorerEnvironment } from '../../rewards/host/environment.ts';
+import { scorerEnvironment } from '../../rewards/environment.ts';
 import { packageFile } from '../../rewards/package-file.ts';
 import { pythonCommand } from '../../rewards/sandbox/python.ts';
 

@@ -1,6 +1,6 @@
 /** What a finished run shows: its metrics by iteration, counts from its records, and its validations. */
-import { metricRows } from '../../infra/store/metric-rows.ts';
-import type { RunLog } from '../../infra/store/run-log.ts';
+import { metricRows } from '../../log/run/metric-rows.ts';
+import type { RunLog } from '../../log/run/run-log.ts';
 
 /** Values by metric, in the order of iterations. An iteration that lacks a metric has no entry in its list. */
 export type Series = ReadonlyMap<string, readonly number[]>;

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 import { InvalidInputError } from '../../core/errors.ts';
 
-export const usage = `usage: npm run algorithms -- [recipe ...] [--json] [--seeds 1,2] [--seconds 20] [--no-document]
+const usage = `usage: npm run algorithms -- [recipe ...] [--json] [--seeds 1,2] [--seconds 20] [--no-document]
   recipe         names of files in examples/10-algorithms without .yaml; none: all, and docs/look-up/algorithms.md is written
   --seeds        each recipe runs once with each of them
   --seconds      a run that takes longer fails; 0: no limit, for a machine that has other work to do

@@ -5,7 +5,7 @@ import type { Stack } from '../../api/index.ts';
 import { errorToJson } from '../../core/errors.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { defaultStore } from '../../infra/store/places.ts';
-import { RunLog } from '../../infra/store/run-log.ts';
+import { RunLog } from '../../log/run/run-log.ts';
 import { observe } from './observed.ts';
 import type { Observed } from './observed.ts';
 import { processorSeconds } from './processor-seconds.ts';

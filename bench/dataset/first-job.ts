@@ -12,7 +12,7 @@ import { resultRecord } from '../../core/records/schema.ts';
 import { builtFile, packageRoot } from '../../infra/home.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { defaultStore } from '../../infra/store/places.ts';
-import { needRecord } from '../../infra/store/records.ts';
+import { needRecord } from '../../log/objects/records.ts';
 import { stopStack } from '../../infra/stack/index.ts';
 import { poll } from '../../infra/poll.ts';
 import { privateHome } from '../run/private-home.ts';

@@ -2,9 +2,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../infra/home.ts';
-import { readDecoderSpec } from '../../models/config.ts';
-import { initialTensors } from '../../models/init.ts';
-import { saveHuggingFace } from '../../models/weights.ts';
+import { readDecoderSpec } from '../../native/model/config.ts';
+import { initialTensors } from '../../native/model/init.ts';
+import { saveHuggingFace } from '../../models/folder.ts';
 
 const recipe = `model:
   path: ./model

@@ -18,7 +18,7 @@ const { values } = parseArgs({
 
 const spot = (zone: string, usdPerHour: number) => ({ zone, type: 'g6.xlarge', market: 'spot' as const, usdPerHour });
 /** One-GPU machines; of spot a zone is dearer than another (prices of the order of EC2's in 2026). */
-export const work: Work = {
+const work: Work = {
   iterations: 120,
   rolloutSeconds: 480,
   updateSeconds: 25,

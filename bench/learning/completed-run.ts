@@ -3,7 +3,7 @@ import { openStack } from '../../api/index.ts';
 import type { Run } from '../../api/index.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { defaultStore } from '../../infra/store/places.ts';
-import { RunLog } from '../../infra/store/run-log.ts';
+import { RunLog } from '../../log/run/run-log.ts';
 
 /** A run that takes longer is stuck. */
 const patienceMs = 20 * 60 * 1000;

@@ -2,10 +2,10 @@
 import { parseArgs } from 'node:util';
 import { InvalidInputError } from '../../core/errors.ts';
 
-export const parts = ['exact', 'curves'] as const;
+const parts = ['exact', 'curves'] as const;
 export type Part = (typeof parts)[number];
 
-export const usage = `usage: npm run learning -- [exact] [curves] [--seeds 8] [--threads 1] [--write] [--draw]
+const usage = `usage: npm run learning -- [exact] [curves] [--seeds 8] [--threads 1] [--write] [--draw]
   exact      ten recorded batches through TRL's losses and PPO's in plain torch
   curves     learning curves of petrel and TRL; without a word: both
   --seeds    runs on each side

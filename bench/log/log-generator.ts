@@ -20,8 +20,8 @@ import type {
   UpdateRecord,
 } from '../../core/records/schema.ts';
 import type { RunState } from '../../core/run-states.ts';
-import { digestOf, sha256 } from '../../infra/store/digest.ts';
-import { encodeRecord } from '../../infra/store/records.ts';
+import { digestOf, sha256 } from '../../log/objects/digest.ts';
+import { encodeRecord } from '../../log/objects/records.ts';
 
 export interface LogSize {
   readonly positions: number;
@@ -33,6 +33,8 @@ export interface LogSize {
   readonly state: RunState;
   /** Terms contain their lineage, as new ones do. False: they name only their parents, as 5ad3543 wrote them. */
   readonly lineage?: boolean;
+  /** Iterations that each new term abandons; default: 2. */
+  readonly abandoned?: number;
   /** Checkpoints that retention keeps; default: all. */
   readonly keep?: number;
 }
@@ -57,7 +59,7 @@ export function generateLog(size: LogSize): GeneratedLog {
   const half = Math.floor(size.positions / 2);
   for (let term = 1; term <= size.terms; term++) {
     const last = term === size.terms;
-    log.openTerm(term, Math.max(0, log.position - (term === 1 ? 0 : givenUp)));
+    log.openTerm(term, Math.max(0, log.position - (term === 1 ? 0 : (size.abandoned ?? givenUp))));
     log.iterateTo(last ? size.positions : Math.max(log.position + 1, Math.floor((half * term) / size.terms)));
     if (!last) log.seal();
   }

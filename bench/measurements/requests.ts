@@ -3,9 +3,9 @@
  * `petrel status` and `petrel ls` show it; `watch`, one of the looks of an attached `petrel run` after its first;
  * `janitor`, a pass over a run that an earlier pass has read.
  */
-import { summaryOf } from '../../api/runs/summary.ts';
-import { passOver } from '../../infra/retention/pass.ts';
-import { RunLog } from '../../infra/store/run-log.ts';
+import { runSummary } from '../../api/runs/summary.ts';
+import { passOver } from '../../log/retention/pass.ts';
+import { RunLog } from '../../log/run/run-log.ts';
 import { CountedObjects } from '../log/counted-objects.ts';
 import { generateLog } from '../log/log-generator.ts';
 import type { Measurement, RowInfo, Values } from '../measurement.ts';
@@ -20,7 +20,7 @@ const shape = { checkpointEvery: 20, validationEvery: 10, state: 'running', keep
 
 const looks = {
   head: (log: RunLog) => log.head(),
-  status: async (log: RunLog) => summaryOf({ runId: log.runId, log, record: await log.run() }),
+  status: async (log: RunLog) => runSummary({ runId: log.runId, log, record: await log.run() }),
   watch: watchOnce,
   janitor: (log: RunLog) => passOver(log, { now: new Date(), graceMs: 0 }),
 } as const;

@@ -1,6 +1,6 @@
 /** Seconds of a whole update: an optimiser step and the digest of the state after it. */
 import { NativePolicy } from '../../workers/engine/engines/native/policy.ts';
-import { RunState } from '../../workers/engine/state.ts';
+import { RunState } from '../../workers/engine/state/state.ts';
 import { secondsOf, secondsUntil } from '../clock.ts';
 import type { Measurement } from '../measurement.ts';
 import { sizeOf } from '../sizes.ts';

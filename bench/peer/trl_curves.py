@@ -3,7 +3,7 @@
 usage: trl_curves.py '<work as JSON>'
 
 Says {"about"}, then for each seed {"seed", "rewards"}: the mean reward of the responses of each iteration, before the
-iteration's update. The work names the model's folder, the rows, the seeds and every setting (bench/learning/settings.ts),
+iteration's update. The work names the model's folder, the rows, the seeds and every setting (bench/learning/curves/settings.ts),
 so that both sides have the same.
 """
 import importlib.metadata

@@ -1,8 +1,8 @@
 /** How long each iteration of a finished run took, from its records and the results of its jobs. */
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
-import { needRecord } from '../../infra/store/records.ts';
-import type { RunLog } from '../../infra/store/run-log.ts';
+import { needRecord } from '../../log/objects/records.ts';
+import type { RunLog } from '../../log/run/run-log.ts';
 import { coveredMs } from './intervals.ts';
 import type { Interval } from './intervals.ts';
 

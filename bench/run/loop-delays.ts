@@ -1,7 +1,7 @@
 /** Event-loop delay of the stack's own processes since their start, as they report it. */
 import { readFileSync } from 'node:fs';
 import { connectNats } from '../../infra/nats/connection.ts';
-import { listWorkers } from '../../infra/nats/presence.ts';
+import { listWorkers } from '../../infra/nats/jobs/presence.ts';
 import { stopStack } from '../../infra/stack/index.ts';
 import type { StackInfo } from '../../infra/stack/index.ts';
 import { logFile } from '../../infra/stack/logs.ts';

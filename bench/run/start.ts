@@ -7,7 +7,7 @@ import type { RunState } from '../../core/run-states.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { defaultStore } from '../../infra/store/places.ts';
-import { RunLog } from '../../infra/store/run-log.ts';
+import { RunLog } from '../../log/run/run-log.ts';
 import { poll } from '../../infra/poll.ts';
 
 const limitMs = 10 * 60 * 1000;
@@ -20,8 +20,11 @@ const over: ReadonlySet<RunState | undefined> = new Set(['completed', 'failed', 
  */
 const plain = ['data.val_files=null', 'trainer.test_freq=-1', 'trainer.save_freq=-1'];
 
-/** Resolves when the run has completed; the stack of `home` stays up. Throws when it ends in any other way. */
-export async function runExample(home: string, example: string, iterations: number): Promise<RunLog> {
+/**
+ * Resolves when the run has completed; with a `store`, a deterministic run there. The stack of `home` stays up. Throws
+ * when it ends in any other way.
+ */
+export async function runExample(home: string, example: string, iterations: number, store?: string): Promise<RunLog> {
   const recipe = join(packageRoot(), 'examples', example, 'recipe.yaml');
   const words = [
     'run',
@@ -31,6 +34,7 @@ export async function runExample(home: string, example: string, iterations: numb
     '--name',
     'bench',
     ...plain,
+    ...(store === undefined ? [] : ['deterministic=true', `store=${store}`]),
     `trainer.total_training_steps=${iterations}`,
   ];
   const program = join(packageRoot(), 'cli/bin.mjs');
@@ -39,7 +43,7 @@ export async function runExample(home: string, example: string, iterations: numb
     timeout: limitMs,
   });
   const { runId } = JSON.parse(stdout) as { readonly runId: RunId };
-  const log = new RunLog(await openStore(defaultStore(home)), runId);
+  const log = new RunLog(await openStore(store ?? defaultStore(home)), runId);
   const ended = await poll(async () => over.has((await log.status())?.state), { everyMs: lookMs, timeoutMs: limitMs });
   const status = await log.status();
   if (ended !== true || status?.state !== 'completed')

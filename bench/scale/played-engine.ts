@@ -8,7 +8,7 @@ import type { Digest, RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
 import type { EngineFacts } from '../../core/wire/engine-facts.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
-import type { Engine } from '../../workers/engine/client.ts';
+import type { Engine } from '../../workers/engine/process/client.ts';
 import { jobName } from './recording.ts';
 import type { Recording } from './recording.ts';
 import { seconds } from './settings.ts';

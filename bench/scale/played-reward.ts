@@ -1,6 +1,6 @@
 /** Scores nothing: gives the scores that a real run had. */
 import { tmpdir } from 'node:os';
-import type { RewardInput, RewardOutput } from '../../core/wire/jobs.ts';
+import type { RewardInput, RewardOutput } from '../../core/wire/jobs/index.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { RewardRole } from '../../workers/reward/score.ts';

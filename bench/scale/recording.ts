@@ -5,7 +5,7 @@ import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
-import { needRecord } from '../../infra/store/records.ts';
+import { needRecord } from '../../log/objects/records.ts';
 
 /** Recorded jobs, by `jobName`. */
 export const recording = z.object({

@@ -1,13 +1,13 @@
 /** The load of `npm run bench:scale`: runs that share workers which do not compute. */
-import type { Stage } from '../../core/wire/jobs.ts';
+import type { Stage } from '../../core/wire/jobs/index.ts';
 
 /** Rollout jobs of an iteration, and as many reward jobs. */
-export const rolloutJobs = 32;
+const rolloutJobs = 32;
 const promptsPerJob = 2;
 const samplesPerPrompt = 2;
 /** Iterations that were computed and can be played. */
-export const recordedIterations = 16;
-/** Jobs that a worker decodes in parallel: `slotsOf` of workers/worker.ts. */
+const recordedIterations = 16;
+/** Jobs that a worker decodes in parallel: `slotsOf` of workers/intake.ts. */
 export const slotsOfWorker = 8;
 
 export const example = 'examples/01-arithmetic-grpo';

@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import { openStack } from '../../api/index.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { defaultStore } from '../../infra/store/places.ts';
-import { RunLog } from '../../infra/store/run-log.ts';
+import { RunLog } from '../../log/run/run-log.ts';
 import { median } from '../clock.ts';
 import { iterationTimes } from '../run/iterations.ts';
 import type { IterationTimes } from '../run/iterations.ts';

@@ -3,9 +3,9 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { arithmeticRows } from '../../api/data/arithmetic.ts';
 import { packageRoot } from '../../infra/home.ts';
-import { readDecoderSpec } from '../../models/config.ts';
-import { initialTensors } from '../../models/init.ts';
-import { saveHuggingFace } from '../../models/weights.ts';
+import { readDecoderSpec } from '../../native/model/config.ts';
+import { initialTensors } from '../../native/model/init.ts';
+import { saveHuggingFace } from '../../models/folder.ts';
 
 /** What the scorer does for each sample, in ms: it waits, or it computes for so much processor time. */
 export interface ScorerWork {

@@ -1,7 +1,7 @@
 /** `petrel cancel <run>`: end where it is. */
-import { elsewhereText, refuseIfEnded, requestState, type Met } from '../../api/runs/desired-state.ts';
-import { findRun } from '../../api/runs/find.ts';
-import { summaryOf } from '../../api/runs/summary.ts';
+import { findRun, refuseIfEnded, requestRunState, runSummary } from '../../api/index.ts';
+import type { RequestAnswer } from '../../api/index.ts';
+import { elsewhereText } from '../runs/words.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { confirmed } from '../confirm.ts';
 import { counted } from '../../core/quantities.ts';
@@ -12,7 +12,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const { printer } = context;
   const found = await findRun(word(input, 0), context);
   refuseIfEnded(found, await found.log.status(), 'cancel');
-  const { iteration, latestCheckpoint } = await summaryOf(found);
+  const { iteration, latestCheckpoint } = await runSummary(found);
   const kept =
     latestCheckpoint === null
       ? 'it has no checkpoint'
@@ -27,14 +27,14 @@ export async function run(input: CommandInput, context: CommandContext): Promise
     printer.notice('nothing was done; petrel stop ends it with a checkpoint');
     return EXIT.interrupted;
   }
-  const { met, owner, state } = await requestState(found, 'cancel', context);
+  const { met, owner, state } = await requestRunState(found, 'cancel', context);
   printer.data({ runId: found.runId, state, wish: 'cancel', met }, () =>
     owner === undefined ? text(found.runId, met) : elsewhereText(found.runId, owner),
   );
   return EXIT.ok;
 }
 
-function text(runId: string, met: Met): string {
+function text(runId: string, met: RequestAnswer): string {
   if (met === 'nobody') return `${runId} is cancelled`;
   return met === 'told'
     ? `${runId} ends where it is`

@@ -2,12 +2,12 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
 import type { StatusEntry } from '../../core/records/schema.ts';
-import { appendStatus } from '../../infra/store/status.ts';
+import { appendStatus } from '../../log/run/status.ts';
 import { cliHome } from '../../tests/cli.ts';
 import { buildRun } from '../../tests/run-builder.ts';
 import { untilEnded } from '../../api/runs/driver.ts';
 import type { RunDriver } from '../../api/runs/driver.ts';
-import type { FoundRun } from '../../api/runs/find.ts';
+import type { FoundRun } from '../../api/index.ts';
 import { waitForEnd } from '../../api/runs/wait.ts';
 import { recordDesiredState, resume, tellWorkflow } from '../../api/runs/desired-state.ts';
 

@@ -1,5 +1,6 @@
 import type { CommandContext, CommandInput } from '../command.ts';
-import { doctorChecks, type DoctorLine } from '../../api/doctor/checks.ts';
+import { doctorChecks } from '../../api/index.ts';
+import type { DoctorLine } from '../../api/index.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import type { Printer } from '../printer/printer.ts';
 import { renderFields } from '../printer/table.ts';

@@ -1,5 +1,4 @@
-import { livingFleet } from '../../api/fleet/view.ts';
-import { stopStack } from '../../api/stack.ts';
+import { livingFleet, stopStack } from '../../api/index.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 
 /** `petrel down`. Nothing that runs is no error. */

@@ -1,6 +1,5 @@
 /** `petrel fork <run> [key=value...] [--from k]`: another run that begins with a state of this one. */
-import { findRun } from '../../api/runs/find.ts';
-import { forkRun } from '../../api/runs/fork.ts';
+import { findRun, forkRun } from '../../api/index.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { EXIT, exitCodeOfState, type ExitCode } from '../exit-codes.ts';
 import { attachAfter } from '../runs/attach.ts';

@@ -1,6 +1,6 @@
 /** `petrel gc`: the janitor's pass, by hand. */
-import { collectGarbage } from '../../api/garbage.ts';
-import type { StoreSweep } from '../../api/garbage.ts';
+import { collectGarbage } from '../../api/index.ts';
+import type { StoreSweep } from '../../api/index.ts';
 import { parseDuration } from '../../core/schedules/duration.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { flag, textOption } from '../options.ts';

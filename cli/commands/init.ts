@@ -1,6 +1,6 @@
 /** `petrel init [folder]`: writes a commented recipe and what it needs. Never overwrites. */
 import { relative } from 'node:path';
-import { initRecipe } from '../../api/init/init.ts';
+import { initRecipe } from '../../api/index.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { textOption } from '../options.ts';
 

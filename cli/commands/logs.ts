@@ -7,10 +7,8 @@ import type { ExitCode } from '../exit-codes.ts';
 import { flag, integerOption, word } from '../options.ts';
 import type { Printer } from '../printer/printer.ts';
 import { printable } from '../printer/printable.ts';
-import { findRun } from '../../api/runs/find.ts';
-import { isRefusal, patientRun } from '../../api/runs/patient-store.ts';
-import type { FoundRun } from '../../api/runs/find.ts';
-import { listenToLog, LogReader } from '../../api/runs/log-lines.ts';
+import { findRun, isStoreRefusal, listenToLog, LogReader, patientRun } from '../../api/index.ts';
+import type { FoundRun } from '../../api/index.ts';
 import { endedStates } from '../../core/run-states.ts';
 
 /** How often the store is looked at: for lines that NATS did not bring, and for the end. */
@@ -56,7 +54,7 @@ async function follow(run: FoundRun, count: number, home: string, printer: Print
     show(await reader.more());
     return EXIT.ok;
   } catch (error) {
-    if (leave.signal.aborted && isRefusal(error)) return EXIT.interrupted;
+    if (leave.signal.aborted && isStoreRefusal(error)) return EXIT.interrupted;
     throw error;
   } finally {
     process.removeListener('SIGINT', onInterrupt);

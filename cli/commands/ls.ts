@@ -7,9 +7,8 @@ import { flag, integerOption, textOption } from '../options.ts';
 import type { Printer } from '../printer/printer.ts';
 import { showMoment, showNumber } from '../../core/quantities.ts';
 import { renderTable, widthFor } from '../printer/table.ts';
-import { listRunIds, openKnownStores, openRun } from '../../api/runs/find.ts';
-import { summaryOf } from '../../api/runs/summary.ts';
-import type { RunSummary } from '../../api/runs/summary.ts';
+import { listRunIds, openKnownStores, openRun, runSummary } from '../../api/index.ts';
+import type { RunSummary } from '../../api/index.ts';
 import { iterationText, styledState, validationText } from '../runs/words.ts';
 
 export async function run(input: CommandInput, { printer, home }: CommandContext): Promise<undefined> {
@@ -20,7 +19,7 @@ export async function run(input: CommandInput, { printer, home }: CommandContext
   let more = false;
   for (const one of listed) {
     const found = await openRun(one);
-    const summary = found && (await summaryOf(found));
+    const summary = found && (await runSummary(found));
     if (summary === undefined || (state !== undefined && summary.state !== state)) continue;
     if (runs.length === limit) {
       more = true;

@@ -2,11 +2,16 @@
 import { InvalidInputError } from '../../core/errors.ts';
 import { nearest } from '../../core/nearest.ts';
 import { counted } from '../../core/quantities.ts';
-import { findRun } from '../../api/runs/find.ts';
-import { followMetrics } from '../../api/runs/follow-metrics.ts';
-import { patientLog } from '../../api/runs/patient-store.ts';
-import { listedMetrics, metricNames, metricRows, namesMeant } from '../../api/runs/metric-rows.ts';
-import type { MetricRow } from '../../api/runs/metric-rows.ts';
+import {
+  findRun,
+  followMetrics,
+  listMetrics,
+  metricNames,
+  metricNamesMeant,
+  metricRows,
+  patientLog,
+} from '../../api/index.ts';
+import type { MetricRow } from '../../api/index.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { untilInterrupted } from '../interrupt.ts';
 import { EXIT } from '../exit-codes.ts';
@@ -33,6 +38,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
       followMetrics(patientLog(found.log, { signal, say: printer.notice }), {
         last: last ?? rowsBefore,
         signal,
+        home: context.home,
         take: (row) => rows.show(row),
       }),
     );
@@ -45,7 +51,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
 }
 
 function list(names: readonly string[], printer: Printer): void {
-  const listed = listedMetrics(names);
+  const listed = listMetrics(names);
   printer.data(listed, () => metricList(listed, widthFor(printer.stdout)));
 }
 
@@ -70,7 +76,7 @@ function show(
 /** The metrics that the words mean, each once. Throws InvalidInputError for a word that means none. */
 function meant(words: readonly string[], rows: readonly MetricRow[], runId: string): string[] {
   const names = words.flatMap((one) => {
-    const found = namesMeant(one, rows);
+    const found = metricNamesMeant(one, rows);
     if (found.length === 0) throw unknownName(one, metricNames(rows), runId);
     return found;
   });

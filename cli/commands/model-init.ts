@@ -1,6 +1,6 @@
 /** `petrel model init <folder>`: random weights for the config.json and tokenizer that lie in a folder. */
 import { resolve } from 'node:path';
-import { initModel } from '../../api/models/init.ts';
+import { initModel } from '../../api/index.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { integerOption, textOption, word } from '../options.ts';

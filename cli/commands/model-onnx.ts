@@ -1,6 +1,6 @@
 /** `petrel model onnx <folder>`: a reward model of transformers as ONNX. */
 import { resolve } from 'node:path';
-import { exportOnnx } from '../../api/models/export-onnx.ts';
+import { exportOnnx } from '../../api/index.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { showBytes, showNumber } from '../../core/quantities.ts';
 import type { CommandContext, CommandInput } from '../command.ts';

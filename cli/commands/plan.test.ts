@@ -2,12 +2,11 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { FakeHub } from '../../models/hub/fake-hub.ts';
+import { FakeHub } from '../../models/hub/fake-hub.test-support.ts';
 import { temporaryHome, type TemporaryHome } from '../../tests/servers.ts';
 import { packageRoot } from '../../infra/home.ts';
-import { arithmeticRows } from '../../api/data/arithmetic.ts';
-import { writeRows } from '../../api/data/rows-file.ts';
-import type { PlanReport } from '../../api/plan/report.ts';
+import { arithmeticRows, writeRows } from '../../api/index.ts';
+import type { PlanReport } from '../../api/index.ts';
 import { commandContext } from '../context.ts';
 import { createPrinter } from '../printer/printer.ts';
 import { run } from './plan.ts';

@@ -3,10 +3,8 @@ import type { CommandContext, CommandInput } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { untilInterrupted } from '../interrupt.ts';
 import { flag, word } from '../options.ts';
-import { planRun } from '../../api/plan/plan.ts';
+import { loadRecipe, planRun, recipeErrors } from '../../api/index.ts';
 import { planText } from '../plan/text.ts';
-import { recipeErrors } from '../../api/recipes/recipe-issues.ts';
-import { loadRecipe } from '../../api/recipes/recipe-file.ts';
 
 /** `petrel plan <recipe> [overrides...]`. Exit 2 when the recipe cannot be run, 8 when a check fails. */
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {

@@ -3,12 +3,9 @@
  * stderr.
  */
 import { resolve } from 'node:path';
-import { writeNewFile } from '../../api/new-file.ts';
-import { importRecipe } from '../../api/recipes/import/import-recipe.ts';
-import { measureImports } from '../../api/recipes/import/measure.ts';
-import type { SourceInputs } from '../../api/recipes/import/read-source.ts';
+import { importRecipe, isImportOverride, measureImports, writeNewFile } from '../../api/index.ts';
+import type { ImportInputs } from '../../api/index.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import { isOverride } from '../../core/recipe/import/overrides-file.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { flag, integerOption, listOption, textOption } from '../options.ts';
 import { widthFor } from '../printer/table.ts';
@@ -17,7 +14,7 @@ import { importText, measureText } from '../recipes/import-text.ts';
 export async function run(input: CommandInput, { printer, cwd }: CommandContext): Promise<undefined> {
   const isFile = (text: string) => !/[=]/.test(text) && !text.startsWith('~');
   const files = input.words.filter(isFile);
-  const inputs: SourceInputs = {
+  const inputs: ImportInputs = {
     env: variablesOf(listOption(input, 'env')),
     words: input.words.filter((text) => !isFile(text)),
     call: integerOption(input, 'call', 1),
@@ -41,7 +38,7 @@ export async function run(input: CommandInput, { printer, cwd }: CommandContext)
 }
 
 function checkWords(files: readonly string[], words: readonly string[], isDryRun: boolean): void {
-  const wrong = words.find((text) => !isOverride(text));
+  const wrong = words.find((text) => !isImportOverride(text));
   if (wrong !== undefined)
     throw new InvalidInputError(`expected an override such as trainer.total_epochs=2, got ${wrong}`);
   if (files.length === 0) throw new InvalidInputError('expected a file to import');

@@ -2,10 +2,8 @@
  * `petrel resume <run> [key=value...] [--from k] [--accept] [--wait]`: continue a run that is paused, stopped or
  * failed, whose workflow is gone, or that another stack drives.
  */
-import { findRun } from '../../api/runs/find.ts';
-import type { FoundRun } from '../../api/runs/find.ts';
-import type { TermPlan } from '../../api/runs/next-term.ts';
-import { resumeRun } from '../../api/runs/resume.ts';
+import { findRun, resumeRun } from '../../api/index.ts';
+import type { FoundRun, TermPlan } from '../../api/index.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { confirmed } from '../confirm.ts';
 import { EXIT, exitCodeOfState, type ExitCode } from '../exit-codes.ts';

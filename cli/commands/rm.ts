@@ -4,17 +4,15 @@ import { confirmed } from '../confirm.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { word } from '../options.ts';
 import { counted, showBytes } from '../../core/quantities.ts';
-import { findRun } from '../../api/runs/find.ts';
-import { lossOf, refuseUnlessEnded, refuseWhileForked, removeRun } from '../../api/runs/removal.ts';
-import { summaryOf } from '../../api/runs/summary.ts';
+import { findRun, refuseUnlessEnded, refuseWhileForked, removalLoss, removeRun, runSummary } from '../../api/index.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { printer } = context;
   const found = await findRun(word(input, 0), context);
-  const summary = await summaryOf(found);
+  const summary = await runSummary(found);
   refuseUnlessEnded(summary);
   await refuseWhileForked(found);
-  const loss = await lossOf(found);
+  const loss = await removalLoss(found);
   const what = `${counted(loss.checkpoints, 'checkpoint')}, ${counted(summary.iteration, 'iteration')}, ${showBytes(loss.bytes)}`;
   if (!(await confirmed(`Delete ${found.runId} (${summary.state}): ${what}?`, input, context))) {
     printer.notice('nothing was deleted');

@@ -1,7 +1,5 @@
 /** `petrel run <recipe> [overrides...]`: start a run and show its progress. Ctrl-C leaves it going. */
-import { recipeErrors } from '../../api/recipes/recipe-issues.ts';
-import { loadRecipe } from '../../api/recipes/recipe-file.ts';
-import { startRun } from '../../api/runs/start.ts';
+import { loadRecipe, recipeErrors, startRun } from '../../api/index.ts';
 import { runIssues } from '../../core/recipe/index.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { EXIT } from '../exit-codes.ts';

@@ -10,11 +10,7 @@ import { rememberStore } from '../../infra/store/places.ts';
 import { cliHome } from '../../tests/cli.ts';
 import { buildRun } from '../../tests/run-builder.ts';
 import type { BuiltRun } from '../../tests/run-builder.ts';
-import type { MachineStatus } from '../../api/runs/machine-status.ts';
-import type { MetricRow } from '../../api/runs/metric-rows.ts';
-import type { SampleView } from '../../api/runs/samples.ts';
-import type { RunStatus } from '../../api/runs/status-report.ts';
-import type { RunSummary } from '../../api/runs/summary.ts';
+import type { MachineStatus, MetricRow, RunStatus, RunSummary, SampleView } from '../../api/index.ts';
 
 const cli = cliHome();
 let older: BuiltRun;

@@ -1,19 +1,22 @@
 /** `petrel status [run] [--watch]`. */
-import { fullDisks, instanceName, stackName } from '../../api/stack.ts';
+import {
+  findRun,
+  fullDisks,
+  instanceName,
+  machineStatus,
+  openLiveSource,
+  patientRun,
+  RunCost,
+  runStatus,
+  stackName,
+} from '../../api/index.ts';
+import type { FoundRun, LiveSource } from '../../api/index.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { EXIT } from '../exit-codes.ts';
 import type { ExitCode } from '../exit-codes.ts';
 import { flag } from '../options.ts';
 import type { Printer } from '../printer/printer.ts';
-import { RunCost } from '../../api/fleet/run-cost.ts';
-import { findRun } from '../../api/runs/find.ts';
-import type { FoundRun } from '../../api/runs/find.ts';
-import { patientRun } from '../../api/runs/patient-store.ts';
-import { openLive } from '../../api/runs/live-source.ts';
-import type { LiveSource } from '../../api/runs/live-source.ts';
-import { machineStatus } from '../../api/runs/machine-status.ts';
 import { machineStatusText } from '../runs/machine-text.ts';
-import { runStatus } from '../../api/runs/status-report.ts';
 import { runStatusText } from '../runs/status-text.ts';
 import { endedStates } from '../../core/run-states.ts';
 import { keepShowing } from '../runs/keep-showing.ts';
@@ -25,7 +28,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const { home } = context;
   const found = word === undefined ? undefined : await findRun(word, context);
   for (const text of await fullDisks(context, found)) printer.notice(text);
-  const live = await openLive(home);
+  const live = await openLiveSource(home);
   const cost = found && new RunCost({ home }, found.runId);
   const look = (run: FoundRun | undefined) =>
     run === undefined || cost === undefined

@@ -1,4 +1,5 @@
-import { bringUp, type StackInfo } from '../../api/stack.ts';
+import { startStack } from '../../api/index.ts';
+import type { StackInfo } from '../../api/index.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { flag, integerOption, textOption } from '../options.ts';
 import { renderFields, renderTable } from '../printer/table.ts';
@@ -7,7 +8,7 @@ import { renderFields, renderTable } from '../printer/table.ts';
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
   const { printer } = context;
   const workers = integerOption(input, 'workers', 0, 64);
-  const stack = await bringUp(context, {
+  const stack = await startStack(context, {
     workers,
     listen: textOption(input, 'listen'),
     takeOver: flag(input, 'takeOver'),
@@ -31,7 +32,7 @@ function stackText({ temporal, nats, children }: StackInfo): string {
 }
 
 /** The processes of the stack. */
-export function childTable(children: StackInfo['children']): string {
+function childTable(children: StackInfo['children']): string {
   return renderTable(children, [
     { head: 'process', value: ({ name }) => name },
     { head: 'state', value: ({ state }) => state },

@@ -2,9 +2,9 @@
 import type { Printer } from '../printer/printer.ts';
 import { counted, showBytes } from '../../core/quantities.ts';
 import { renderFields } from '../printer/table.ts';
-import type { Verdict } from '../../api/ledger/verdict.ts';
+import type { LedgerVerdict } from '../../api/index.ts';
 
-export function ledgerText(verdict: Verdict, printer: Printer): string {
+export function ledgerText(verdict: LedgerVerdict, printer: Printer): string {
   const { faults } = verdict;
   const told = faults.map(
     ({ key, expected, found }) =>
@@ -19,7 +19,7 @@ export function ledgerText(verdict: Verdict, printer: Printer): string {
 
 type Field = readonly [name: string, value: string | number | undefined];
 
-function summary(verdict: Verdict, printer: Printer): string {
+function summary(verdict: LedgerVerdict, printer: Printer): string {
   const { fates, abandoned, checkpoints, evaluations } = verdict;
   const outcomes = Object.entries(fates)
     .filter(([name, count]) => count > 0 || name === 'trained')

@@ -3,7 +3,7 @@ import { showValue } from '../../core/recipe/index.ts';
 import { counted, showBytes, showCount, showDuration } from '../../core/quantities.ts';
 import { renderFields } from '../printer/table.ts';
 import type { Terminal } from '../printer/terminal.ts';
-import type { PlanReport } from '../../api/plan/report.ts';
+import type { PlanReport } from '../../api/index.ts';
 
 type Field = readonly [name: string, value: string | undefined];
 

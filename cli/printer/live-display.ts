@@ -1,6 +1,6 @@
 /** Shows progress as it comes: a region that is redrawn on a terminal, one line per iteration elsewhere. */
 import type { Printer } from './printer.ts';
-import type { RunProgress } from '../../api/runs/follow.ts';
+import type { RunProgress } from '../../api/index.ts';
 import { warningText } from '../../core/run-warnings.ts';
 import { liveRegion, progressLine } from './progress.ts';
 import { fit } from './width.ts';

@@ -90,7 +90,7 @@ function withLineBreak(text: string): string {
 }
 
 /** What failed, where, and what to try. */
-export function errorText(error: ErrorJson, terminal: Terminal): string {
+function errorText(error: ErrorJson, terminal: Terminal): string {
   const lines = [`petrel: ${error.message}`];
   const isNews = (text: string | undefined): text is string => text !== undefined && !error.message.includes(text);
   if (isNews(error.where)) lines.push(`  at ${error.where}`);

@@ -1,7 +1,7 @@
 /** The progress of a run, as text. Pure: the time comes in, lines go out. */
 import { counted, showCount, showDuration, showNumber, showUsd } from '../../core/quantities.ts';
 import { warningTitle } from '../../core/run-warnings.ts';
-import type { RunProgress } from '../../api/runs/follow.ts';
+import type { RunProgress } from '../../api/index.ts';
 import { sparkline } from './plot.ts';
 import { displayWidth, fit } from './width.ts';
 import { wrapText } from './wrap.ts';

@@ -1,18 +1,15 @@
 /** The report of `recipe import` for people. */
-import type { ImportedRecipe } from '../../api/recipes/import/import-recipe.ts';
-import type { ImportMeasure } from '../../api/recipes/import/measure.ts';
+import { importLossText, importLossTitle, importReasonText } from '../../api/index.ts';
+import type { ImportedKey, ImportedRecipe, ImportMeasure, KeyOutcome } from '../../api/index.ts';
 import { counted } from '../../core/quantities.ts';
-import { reasonText } from '../../core/recipe/import/map-entries.ts';
-import type { ImportedKey, Outcome } from '../../core/recipe/import/outcome.ts';
-import { lossText, lossTitle } from '../../core/recipe/import/losses.ts';
 import { issueHint, issueLine, showValue } from '../../core/recipe/index.ts';
 import { renderTable } from '../printer/table.ts';
 
 export function importText(imported: ImportedRecipe): string {
   const { keys, defaults, notes, problems, losses, source } = imported;
-  const of = (...outcomes: readonly Outcome[]) => keys.filter(({ outcome }) => outcomes.includes(outcome));
+  const of = (...outcomes: readonly KeyOutcome[]) => keys.filter(({ outcome }) => outcomes.includes(outcome));
   return [
-    losses.length === 0 ? '' : section(lossTitle(losses, source), losses.map(lossText)),
+    losses.length === 0 ? '' : section(importLossTitle(losses, source), losses.map(importLossText)),
     section(
       'Mapped to the same key',
       of('same').map((key) => `${key.petrel}: ${showValue(key.written)}`),
@@ -73,7 +70,7 @@ const placed = (key: ImportedKey): string =>
 
 function byReason(title: string, keys: readonly ImportedKey[]): string {
   const reasons = new Map<string, string[]>();
-  for (const key of keys) reasons.set(reasonText(key), [...(reasons.get(reasonText(key)) ?? []), key.verl]);
+  for (const key of keys) reasons.set(importReasonText(key), [...(reasons.get(importReasonText(key)) ?? []), key.verl]);
   return section(
     title,
     [...reasons].flatMap(([reason, names]) => [reason, ...names.map((name) => `  ${name}`)]),

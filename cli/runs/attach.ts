@@ -1,10 +1,7 @@
 /** Showing a run's progress until it ends or pauses, or the user leaves. */
-import type { FoundRun, RunLog } from '../../api/runs/find.ts';
-import { followRun } from '../../api/runs/follow.ts';
-import type { FollowOptions } from '../../api/runs/follow.ts';
+import { followRun, patientLog, patientRun, waitUntilEnd } from '../../api/index.ts';
+import type { FollowOptions, FoundRun, RunLog } from '../../api/index.ts';
 import type { StatusEntry } from '../../core/records/schema.ts';
-import { patientLog, patientRun } from '../../api/runs/patient-store.ts';
-import { waitUntilEnd } from '../../api/runs/wait.ts';
 import type { RunState } from '../../core/run-states.ts';
 import type { CommandContext } from '../command.ts';
 import { EXIT, exitCodeOfState } from '../exit-codes.ts';

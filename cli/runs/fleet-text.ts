@@ -1,5 +1,5 @@
 /** Bought instances, for people. */
-import type { FleetInstance, FleetReport } from '../../api/fleet/view.ts';
+import type { FleetInstance, FleetReport } from '../../api/index.ts';
 import { placeName } from '../../core/fleet/types.ts';
 import { showCount } from '../../core/quantities.ts';
 import { showSpan } from '../../core/schedules/duration.ts';

@@ -1,5 +1,5 @@
 /** Shows something again and again: in place on a terminal, whenever it changes elsewhere. */
-import { isRefusal } from '../../api/runs/patient-store.ts';
+import { isStoreRefusal } from '../../api/index.ts';
 import { counted } from '../../core/quantities.ts';
 import type { Printer } from '../printer/printer.ts';
 import type { Terminal } from '../printer/terminal.ts';
@@ -38,7 +38,7 @@ export async function keepShowing(
     }
     return 'interrupted';
   } catch (error) {
-    if (leave.signal.aborted && isRefusal(error)) return 'interrupted';
+    if (leave.signal.aborted && isStoreRefusal(error)) return 'interrupted';
     throw error;
   } finally {
     process.removeListener('SIGINT', onInterrupt);

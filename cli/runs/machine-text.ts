@@ -1,10 +1,9 @@
 /** The status of a machine, for people. */
 import type { Printer } from '../printer/printer.ts';
 import { renderTable, widthFor } from '../printer/table.ts';
-import type { MachineStatus } from '../../api/runs/machine-status.ts';
+import type { MachineStatus, RunSummary } from '../../api/index.ts';
 import { instanceTexts } from './fleet-text.ts';
 import { reasonText, workerTable } from './status-text.ts';
-import type { RunSummary } from '../../api/runs/summary.ts';
 import { iterationText, nextCommand, styledState, validationText } from './words.ts';
 
 export function machineStatusText({ stack, workers, fleet, left, runs }: MachineStatus, printer: Printer): string {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { MetricRow } from '../../api/runs/metric-rows.ts';
+import type { MetricRow } from '../../api/index.ts';
 import { displayWidth } from '../printer/width.ts';
 import { metricList, metricTable, usualNames } from './metrics-text.ts';
 

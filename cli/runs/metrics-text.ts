@@ -1,6 +1,6 @@
 /** Metrics as tables and curves. */
-import { namesMeant, metricNames, metricValue } from '../../api/runs/metric-rows.ts';
-import type { ListedMetric, MetricRow } from '../../api/runs/metric-rows.ts';
+import { metricNames, metricNamesMeant, metricValue } from '../../api/index.ts';
+import type { ListedMetric, MetricRow } from '../../api/index.ts';
 import { showNumber } from '../../core/quantities.ts';
 import { plot } from '../printer/plot.ts';
 import type { Printer } from '../printer/printer.ts';
@@ -153,7 +153,7 @@ export class RowPrinter {
   /** A word that means nothing yet stays as it is: the metric may come. */
   #choose(rows: readonly MetricRow[]): readonly string[] {
     if (this.#words.length === 0) return usualNames(metricNames(rows));
-    const names = this.#words.map((one) => [one, namesMeant(one, rows)] as const);
+    const names = this.#words.map((one) => [one, metricNamesMeant(one, rows)] as const);
     return [...new Set(names.flatMap(([one, found]) => (found.length === 0 ? [one] : found)))];
   }
 

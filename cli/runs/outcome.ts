@@ -1,8 +1,6 @@
 /** What the command line says of a run when it ends: what it learnt, where the weights are, what to type next. */
-import { curvesOf } from '../../api/runs/curve.ts';
-import type { FoundRun } from '../../api/runs/find.ts';
-import { outcomeOf } from '../../api/runs/outcome.ts';
-import type { Outcome } from '../../api/runs/outcome.ts';
+import { runCurves, runOutcome } from '../../api/index.ts';
+import type { FoundRun, RunOutcome } from '../../api/index.ts';
 import { counted, showDuration, showNumber, showUsd } from '../../core/quantities.ts';
 import { warningText } from '../../core/run-warnings.ts';
 import type { CommandContext } from '../command.ts';
@@ -14,7 +12,7 @@ const iterationsToPlot = 8;
 const widestPlot = 100;
 const plotRows = 6;
 
-export async function sayOutcome({ log }: Pick<FoundRun, 'log'>, context: CommandContext): Promise<Outcome> {
+export async function sayOutcome({ log }: Pick<FoundRun, 'log'>, context: CommandContext): Promise<RunOutcome> {
   const { outcome, text } = await outcomeText({ log }, context);
   context.printer.data(outcome, () => text);
   return outcome;
@@ -24,17 +22,17 @@ export async function sayOutcome({ log }: Pick<FoundRun, 'log'>, context: Comman
 export async function outcomeText(
   { log }: Pick<FoundRun, 'log'>,
   { home, printer }: Pick<CommandContext, 'home' | 'printer'>,
-): Promise<{ readonly outcome: Outcome; readonly text: string }> {
-  const outcome = await outcomeOf(log, { home });
+): Promise<{ readonly outcome: RunOutcome; readonly text: string }> {
+  const outcome = await runOutcome(log, { home });
   const columns = printer.stdout.columns;
-  const curves = printer.json || outcome.iteration < iterationsToPlot ? [] : await curvesOf(log);
+  const curves = printer.json || outcome.iteration < iterationsToPlot ? [] : await runCurves(log);
   const plots = curves
     .filter(({ name, points }) => name === 'reward' || name === 'loss' || points.length > 2)
     .map(({ name, points }) => plot(name, points, { columns: Math.min(columns, widestPlot), rows: plotRows }));
   return { outcome, text: [...plots, summaryText(outcome)].join('\n\n') };
 }
 
-function summaryText(outcome: Outcome): string {
+function summaryText(outcome: RunOutcome): string {
   const { runId, state, iteration, checkpoint, best, accuracy, usd, warnings } = outcome;
   const lines = [
     `${runId}: ${state} after ${counted(iteration, 'iteration')}`,
@@ -53,7 +51,7 @@ function summaryText(outcome: Outcome): string {
 }
 
 /** What helps in each state. Nobody exports what learned nothing. */
-function nextCommands({ runId, state, reason, best, warnings }: Outcome): readonly string[] {
+function nextCommands({ runId, state, reason, best, warnings }: RunOutcome): readonly string[] {
   const resume = resumeCommand(runId, reason);
   if (state === 'failed') return [`petrel logs ${runId}`, `petrel status ${runId}`, resume];
   if (state === 'paused') return [`petrel status ${runId}`, `petrel logs ${runId}`, resume];
@@ -65,6 +63,6 @@ function nextCommands({ runId, state, reason, best, warnings }: Outcome): readon
 }
 
 /** `validation accuracy 0.345 -> 0.913 in 41 s`. */
-export function accuracyLine({ before, after, seconds, measure }: NonNullable<Outcome['accuracy']>): string {
+function accuracyLine({ before, after, seconds, measure }: NonNullable<RunOutcome['accuracy']>): string {
   return `validation ${measure} ${before.toFixed(3)} -> ${after.toFixed(3)} in ${showDuration(seconds)}`;
 }

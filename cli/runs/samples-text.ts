@@ -2,7 +2,7 @@
 import type { Printer } from '../printer/printer.ts';
 import { showNumber } from '../../core/quantities.ts';
 import { wrapText } from '../printer/wrap.ts';
-import type { SampleView } from '../../api/runs/samples.ts';
+import type { SampleView } from '../../api/index.ts';
 
 export function samplesText(samples: readonly SampleView[], printer: Printer): string {
   const groups = new Map<string, SampleView[]>();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Presence } from '../../core/wire/messages.ts';
 import { createPrinter } from '../printer/printer.ts';
-import type { Driven } from '../../api/runs/live-source.ts';
+import type { Driven } from '../../api/index.ts';
 import { waitsFor, workerStatus } from '../../api/runs/status-report.ts';
 import { doingText, workerTable } from './status-text.ts';
 import { fixScorerHint } from '../../core/scorer-hint.ts';

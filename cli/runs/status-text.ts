@@ -3,10 +3,10 @@ import type { Printer } from '../printer/printer.ts';
 import { showMoment, showNumber, showUsd } from '../../core/quantities.ts';
 import { warningText } from '../../core/run-warnings.ts';
 import { refusedHint, refusedText } from '../../core/wire/engine-proof.ts';
-import { activityText } from '../../api/runs/activity.ts';
+import { activityText } from '../../api/index.ts';
+import type { RunStatus, WorkerStatus } from '../../api/index.ts';
 import { wrapOwnText } from '../printer/wrap.ts';
 import { renderFields, renderTable, widthFor } from '../printer/table.ts';
-import type { RunStatus, WorkerStatus } from '../../api/runs/status-report.ts';
 import { rateText } from './fleet-text.ts';
 import { iterationText, nextCommand, styledState } from './words.ts';
 

@@ -1,8 +1,6 @@
 /** What a person sees before a run continues in a new term. */
-import type { AbandonedIteration } from '../../api/runs/abandoned.ts';
-import { changeText } from '../../api/runs/changed-recipe.ts';
-import type { FoundRun } from '../../api/runs/find.ts';
-import type { TermPlan } from '../../api/runs/next-term.ts';
+import { recipeChangeText } from '../../api/index.ts';
+import type { AbandonedIteration, FoundRun, TermPlan } from '../../api/index.ts';
 import { showNumber } from '../../core/quantities.ts';
 import type { Printer } from '../printer/printer.ts';
 import { renderTable } from '../printer/table.ts';
@@ -15,7 +13,7 @@ export function showPlan(
   printer: Printer,
 ): void {
   printer.notice(`${runId} continues after iteration ${position} in a new term: ${reason}`);
-  for (const change of changes) printer.notice(`  ${changeText(change)}`);
+  for (const change of changes) printer.notice(`  ${recipeChangeText(change)}`);
   if (abandoned.length > 0) printer.notice(abandonedTable(abandoned, printer));
 }
 

@@ -2,8 +2,7 @@
 import type { Printer } from '../printer/printer.ts';
 import type { Style } from '../printer/terminal.ts';
 import type { ValidationMeasure } from '../../core/validation-measure.ts';
-import type { RunStatus } from '../../api/runs/status-report.ts';
-import type { RunSummary } from '../../api/runs/summary.ts';
+import type { RunStatus, RunSummary } from '../../api/index.ts';
 import { endedStates } from '../../core/run-states.ts';
 
 const styles: Readonly<Partial<Record<RunSummary['state'], Style>>> = {
@@ -13,7 +12,7 @@ const styles: Readonly<Partial<Record<RunSummary['state'], Style>>> = {
 };
 
 /** `running`, or with the desired state that is not reached yet: `running, stops soon`. */
-export function stateText({ state, wish }: Pick<RunSummary, 'state' | 'wish'>): string {
+function stateText({ state, wish }: Pick<RunSummary, 'state' | 'wish'>): string {
   if (endedStates.has(state) || wish === 'run') return state;
   if (wish === 'pause') return state === 'paused' ? state : `${state}, pauses soon`;
   return `${state}, ${wish === 'stop' ? 'stops' : 'ends'} soon`;
@@ -67,4 +66,9 @@ export function nextCommand({
       if (stack === 'down' && foreign !== true) return 'petrel up';
       return `petrel status ${runId} --watch`;
   }
+}
+
+/** Text for a run that another stack drives. */
+export function elsewhereText(runId: string, owner: string): string {
+  return `noted: ${owner} drives it and does this within seconds; when that stack is gone for good, petrel resume ${runId} --accept takes the run over`;
 }

@@ -1,12 +1,12 @@
 /** How schedules read. */
-import { overlapDocs } from '../../core/schedules/policies.ts';
+import { overlapDocs } from '../../core/records/overlap-policies.ts';
 import { showSpan } from '../../core/schedules/duration.ts';
 import { showTimes } from '../../core/schedules/times.ts';
 import type { Printer } from '../printer/printer.ts';
 import { showDuration } from '../../core/quantities.ts';
 import { renderFields, renderTable, widthFor } from '../printer/table.ts';
 import { validationText } from '../runs/words.ts';
-import type { FiringSummary, ScheduleSummary } from '../../api/schedules/summary.ts';
+import type { FiringSummary, ScheduleSummary } from '../../api/index.ts';
 
 /** `2026-11-21 03:00:00Z`. */
 export function showTime(iso: string): string {

@@ -41,7 +41,7 @@ export function billOfFleet(histories: readonly InstanceHistory[], used: readonl
     const ready = Math.min(end, Math.max(launchedAt, readyAt ?? end));
     if (ready > launchedAt) spans.push({ instance: id, from: launchedAt, to: ready, use: 'booting' });
     const jobs = instance === undefined ? [] : (byMachine.get(instance) ?? []);
-    spans.push(...inTurn(id, jobs, ready, end));
+    spans.push(...allOf(id, jobs, ready, end));
   }
   return { instances, spans };
 }
@@ -50,7 +50,7 @@ export function billOfFleet(histories: readonly InstanceHistory[], used: readonl
  * Spans of one machine from `from` to `to`: of jobs side by side the first one counts, and a gap between two jobs of a
  * run is waiting.
  */
-function inTurn(instance: string, jobs: readonly Used[], from: number, to: number): Span[] {
+function allOf(instance: string, jobs: readonly Used[], from: number, to: number): Span[] {
   const spans: Span[] = [];
   let at = from;
   let last: Used | undefined;

@@ -10,7 +10,7 @@ import { fleetSpec } from './spec.ts';
 /** The records of a fleet are the same in both formats. */
 const format = z.union([z.literal(2), z.literal(recordFormat)]);
 const count = z.int().nonnegative();
-export const place = z.object({
+const place = z.object({
   zone: z.string(),
   type: z.string(),
   market: z.enum(['spot', 'onDemand']),
@@ -48,15 +48,8 @@ export const launchRecord = z.object({
   userData: z.string(),
   /** ISO time after which they end themselves. */
   expires: z.string(),
-  /** The `ec2` of the pool. */
-  machine: z.object({
-    region: z.string(),
-    image: z.string(),
-    subnets: z.record(z.string(), z.string()),
-    securityGroups: z.array(z.string()),
-    instanceProfile: z.string().optional(),
-    diskGiB: z.number().optional(),
-  }),
+  /** How the pool's provider starts an instance. Records from before other providers have no kind. */
+  machine: z.looseObject({ kind: z.string().default('ec2'), region: z.string() }),
 });
 export type LaunchRecord = z.infer<typeof launchRecord>;
 
@@ -90,7 +83,7 @@ export const readyRecord = z.object({ format, id: z.string(), at: z.string() });
 export type ReadyRecord = z.infer<typeof readyRecord>;
 
 /** How an instance came to its end. `lost`: without a word; the others are petrel's own doing or foretold. */
-export const endings = ['unneeded', 'drained', 'interrupted', 'lost', 'expired', 'never-joined', 'unknown'] as const;
+const endings = ['unneeded', 'drained', 'interrupted', 'lost', 'expired', 'never-joined', 'unknown'] as const;
 export type Ending = (typeof endings)[number];
 
 const why = { format, id: z.string(), at: z.string(), ending: z.enum(endings), because: z.string() };

@@ -92,6 +92,16 @@ export type BoughtPool = Extract<PoolSpec, { provider: 'ec2' }>;
 
 export const isBought = (pool: PoolSpec): pool is BoughtPool => pool.provider === 'ec2';
 
+/** How the provider of a pool starts an instance: the machine of core/ports/provider.ts, with all that it reads. */
+export function machineOf({ provider, ec2 }: BoughtPool) {
+  const { region, image, subnets, security_groups, instance_profile, disk_gib } = ec2;
+  return {
+    ...{ kind: provider, region, image, subnets, securityGroups: security_groups },
+    ...(instance_profile !== undefined && { instanceProfile: instance_profile }),
+    ...(disk_gib !== undefined && { diskGiB: disk_gib }),
+  };
+}
+
 /** The pools of which petrel buys and gives back instances. */
 export const boughtPools = ({ pools }: FleetSpec): [name: string, pool: BoughtPool][] =>
   Object.entries(pools).flatMap(([name, pool]) => (isBought(pool) ? [[name, pool]] : []));

@@ -3,10 +3,11 @@
  * not know which engine it is: one of this process, or a child process. Shapes: the legend in core/rl/ragged.ts.
  */
 import type { ByteSink } from '../byte-sink.ts';
-import type { HeadKind } from '../decoder-spec.ts';
+import type { BlockHash, ComputeType, EngineParameter, StatePart, WeightsFormat } from '../parameters.ts';
 import type { TokenColumns } from '../token-columns.ts';
 
-export type { HeadKind } from '../decoder-spec.ts';
+/** What a model has on top: logits of the next token, a value at each token, or scores of a sequence. */
+export type HeadKind = 'tokens' | 'values' | 'scores';
 
 /** What a long call observes and reports. */
 export interface Call {
@@ -15,32 +16,6 @@ export interface Call {
   /** Called while the work advances. */
   readonly tick?: () => void;
 }
-
-/**
- * One parameter inside the flat fp32 buffers, under its Hugging Face name. Canonical order: names ascending (code
- * units).
- */
-export interface ParameterInfo {
-  readonly name: string;
-  readonly shape: readonly number[];
-  /** Offset in elements into every flat buffer (weights, grads, m, v). */
-  readonly offset: number;
-  readonly size: number;
-}
-
-/** A parameter of an engine. */
-export interface EngineParameter extends ParameterInfo {
-  /** BF16: only products read it, and they round it to bf16. F32: it is read as it is. */
-  readonly computed: 'F32' | 'BF16';
-}
-
-/**
- * How weights are published: in fp32, or as a model that computes in bf16 reads them (core/records/publications.ts).
- */
-export const weightsFormats = ['F32', 'BF16'] as const;
-export type WeightsFormat = (typeof weightsFormats)[number];
-
-export type ComputeType = 'fp32' | 'bf16';
 
 export interface EngineOptions {
   readonly compute: ComputeType;
@@ -145,14 +120,6 @@ export interface StepResult {
   readonly taken: boolean;
 }
 
-/** A named array of a state. Its engine says which there are: weights, moments, an adapter. */
-export interface StatePart {
-  /** A word: the name of its tensor in the shards of a checkpoint. */
-  readonly name: string;
-  readonly dtype: 'F32' | 'BF16';
-  readonly elements: number;
-}
-
 /** Elements [start, end) of a part. */
 export interface StatePiece {
   readonly part: string;
@@ -182,10 +149,6 @@ export type StateSource =
       readonly format: WeightsFormat;
       readonly read: (sinkOf: (start: number, end: number) => ByteSink) => Promise<void>;
     };
-
-/** Hash of the blocks in a state's digest. Of 32 bytes. */
-export const blockHashes = ['sha256', 'blake3'] as const;
-export type BlockHash = (typeof blockHashes)[number];
 
 /**
  * A model that scores tokens and, when trainable, learns. Its weights and moments are its own: they come in by `load`

@@ -4,17 +4,11 @@
  */
 import type { Place } from '../fleet/types.ts';
 
-/** How EC2 starts an instance of a pool: `ec2` in fleet.yaml. */
-export interface Ec2Machine {
+/** How a provider starts an instance of a pool. Only the provider of this kind reads more of it. */
+export interface ProviderMachine {
+  /** The provider's word in fleet.yaml: `ec2`. */
+  readonly kind: string;
   readonly region: string;
-  /** AMI with Node and nothing else. */
-  readonly image: string;
-  /** Subnet by zone. */
-  readonly subnets: Readonly<Record<string, string>>;
-  readonly securityGroups: readonly string[];
-  /** Instance profile: the store's credentials. */
-  readonly instanceProfile?: string | undefined;
-  readonly diskGiB?: number | undefined;
 }
 
 /** One call for equal instances at one place. */
@@ -27,7 +21,7 @@ export interface Launch {
   readonly place: Place;
   /** The most instances that are wanted; a cloud may give fewer. */
   readonly count: number;
-  readonly machine: Ec2Machine;
+  readonly machine: ProviderMachine;
   /** A script, at most 16 KB, without secrets. */
   readonly userData: string;
   /** Stack, pool, number of the launch, and expiry: what `list` returns. */
@@ -101,5 +95,5 @@ export interface Provider {
    * Checks a pool's settings without buying: types, zones, image, subnets, and the rights to launch for this stack.
    * Throws InvalidInputError with the key of fleet.yaml in `where`, and RetryableError.
    */
-  check(machine: Ec2Machine, types: readonly string[], zones: readonly string[], stack: string): Promise<void>;
+  check(machine: ProviderMachine, types: readonly string[], zones: readonly string[], stack: string): Promise<void>;
 }

@@ -1,19 +1,8 @@
 /** The port of an engine that samples responses. */
+import type { SamplingSettings } from '../sampling-settings.ts';
 import type { TokenColumns } from '../token-columns.ts';
-import type { BlockHash, Call, EngineParameter, StateSource, WeightsFormat } from './policy.ts';
-
-export interface SamplingSettings {
-  /** 0 = greedy. */
-  readonly temperature: number;
-  /** 0 = off. Ties with the k-th value are kept. */
-  readonly topK: number;
-  /** ≥ 1 = off. */
-  readonly topP: number;
-  /** 0 = off. */
-  readonly minP: number;
-  /** 1 = off. */
-  readonly repetitionPenalty: number;
-}
+import type { Call, StateSource } from './policy.ts';
+import type { BlockHash, EngineParameter, WeightsFormat } from '../parameters.ts';
 
 /** Samples of one prompt. The prompt is prefilled once and its keys and values are shared. */
 export interface GenerateRequest {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkJobInput } from '../wire/job-inputs.ts';
+import { jobInput } from '../wire/jobs/index.ts';
 import { endpointSettings } from './endpoint-settings.ts';
 import { rewardManagerOf } from './components.ts';
 import { checkRecipe, parseRecipe } from './parse.ts';
@@ -59,8 +59,8 @@ describe('reward.endpoint', () => {
       concurrency: 1,
       deterministic: false,
     };
-    expect(() => checkJobInput('reward', { ...input, endpoint: settings })).not.toThrow();
-    expect(() => checkJobInput('reward', { ...input, endpoint: { ...settings, apiKey: 'sk-1' } })).toThrow(
+    expect(() => jobInput('reward', { ...input, endpoint: settings })).not.toThrow();
+    expect(() => jobInput('reward', { ...input, endpoint: { ...settings, apiKey: 'sk-1' } })).toThrow(
       'endpoint.apiKey',
     );
   });

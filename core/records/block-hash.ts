@@ -1,5 +1,5 @@
 /** The hash of the blocks in the digests of a state, as records name it. */
-import type { BlockHash } from '../ports/policy.ts';
+import type { BlockHash } from '../parameters.ts';
 
 export interface NamesBlockHash {
   /** Absent: SHA-256, the only one of earlier runs. A run keeps the hash that it began with, and so do its forks. */

@@ -36,6 +36,10 @@ export const keys = {
   statuses: (runId: RunId) => `${run(runId)}/status/`,
   log: (runId: RunId, source: string) => `${run(runId)}/logs/${source}`,
   logs: (runId: RunId) => `${run(runId)}/logs/`,
+  /** Metrics of a range of iterations, as the log has them whose last iteration is in the folder of this term. */
+  metricChunk: (runId: RunId, { first, last }: { readonly first: number; readonly last: number }, term: number) =>
+    `${run(runId)}/columns/${first}-${last}-${term}.json`,
+  metricChunks: (runId: RunId) => `${run(runId)}/columns/`,
   blobs: (runId: RunId) => `${run(runId)}/blobs/`,
   allWeights: (runId: RunId) => `${run(runId)}/weights/`,
   results: (runId: RunId) => `${run(runId)}/results/`,
@@ -96,6 +100,14 @@ export function checkpointIn(name: string): { readonly iteration: number; readon
   return iteration === undefined || stateDigest === undefined
     ? undefined
     : { iteration: Number(iteration), stateDigest };
+}
+
+/** Range and term of a chunk of metrics, parsed from its name; undefined for another name. */
+export function metricChunkIn(
+  name: string,
+): { readonly first: number; readonly last: number; readonly term: number } | undefined {
+  const [first, last, term] = (/^(\d+)-(\d+)-(\d+)\.json$/.exec(name) ?? []).slice(1).map(Number);
+  return first === undefined || last === undefined || term === undefined ? undefined : { first, last, term };
 }
 
 /** The digest in a manifest's name (`<digest>.json`); undefined for another name. */

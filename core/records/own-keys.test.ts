@@ -21,6 +21,7 @@ const every: Readonly<Record<string, string>> = {
   blob: keys.blob(runId, digest),
   retention: keys.retention(runId, 3),
   status: keys.status(runId, 3),
+  metricChunk: keys.metricChunk(runId, { first: 101, last: 200 }, 1),
   log: keys.log(runId, '000001-control.jsonl'),
   schedule: keys.schedule('nightly', 1),
   firing: keys.firing('nightly', 1),
@@ -47,7 +48,19 @@ const every: Readonly<Record<string, string>> = {
 const folders = new Set([
   'modelFolder',
   'datasetFolder',
-  ...['runs', 'revisions', 'terms', 'positions', 'pins', 'checkpoints', 'statuses', 'logs', 'blobs', 'allWeights'],
+  ...[
+    'runs',
+    'revisions',
+    'terms',
+    'positions',
+    'pins',
+    'checkpoints',
+    'statuses',
+    'logs',
+    'blobs',
+    'allWeights',
+    'metricChunks',
+  ],
   ...[
     'results',
     'all',

@@ -18,6 +18,7 @@ const inRun: readonly (readonly [folder: string, object: string])[] = [
   ['checkpoints/', String.raw`\d+-${digest}\.json`],
   ['weights/', String.raw`${digest}\.json`],
   ['blobs/', digest],
+  ['columns/', String.raw`\d+-\d+-\d+\.json`],
   ['logs/', '[^/]+'],
 ];
 

@@ -1,5 +1,5 @@
 /** Ids of numeric profiles: runs with equal ids get equal bits for equal inputs. Jobs are addressed to them. */
-import type { ComputeType } from '../ports/policy.ts';
+import type { ComputeType } from '../parameters.ts';
 import { offeredProfile } from './former-profiles.ts';
 
 /** Profile of runs whose bits need not repeat. Alone, it is the queue of jobs that need no engine. */

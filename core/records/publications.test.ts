@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { at } from '../at.ts';
-import type { EngineParameter } from '../ports/policy.ts';
+import type { EngineParameter } from '../parameters.ts';
 import { publicationOf, publishedBytes, publishedFormat, publishedTensors } from './publications.ts';
 
 const [a, b] = ['a'.repeat(64), 'b'.repeat(64)];

@@ -10,7 +10,7 @@
  */
 import { at } from '../at.ts';
 import type { Digest } from '../ids.ts';
-import type { EngineParameter, ParameterInfo, WeightsFormat } from '../ports/policy.ts';
+import type { EngineParameter, ParameterInfo, WeightsFormat } from '../parameters.ts';
 import { blockHashOf } from './block-hash.ts';
 import type { NumericProfile } from './schema.ts';
 
@@ -61,3 +61,7 @@ export function publishedTensors(parameters: readonly EngineParameter[], format:
 /** Bytes of the whole publication. */
 export const publishedBytes = (parameters: readonly EngineParameter[], format: WeightsFormat): number =>
   at(publishedTensors(parameters, format), -1).endByte;
+
+/** The publication in a job. Absent where it is the fp32 values: the digest of those is in the input. */
+export const publishedAs = (publication: Publication): { readonly publication?: Publication } =>
+  publication.format === 'F32' ? {} : { publication };

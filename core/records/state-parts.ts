@@ -1,5 +1,5 @@
 /** The parts of a state that has all weights and the moments of AdamW: those of every checkpoint before format 3. */
-import type { StatePart } from '../ports/policy.ts';
+import type { StatePart } from '../parameters.ts';
 
 export const stateParts = ['weights', 'm', 'v'] as const;
 

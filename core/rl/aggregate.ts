@@ -94,6 +94,27 @@ export function aggregateInPlace(
   return value;
 }
 
+/** The value alone, without an array for each token: of a batch that is too large for more of them. @throws as above */
+export function aggregatedValue(values_T: Numbers, rows: RaggedRows, mode: LossAggMode, totals: BatchTotals): number {
+  requireTokens('loss', values_T, tokenCount(rows));
+  const counts_S = maskCounts(rows);
+  const weightOfRow = rowWeight(rows, mode, totals, counts_S);
+  const perSequence = mode !== 'token-mean' && mode !== 'token-sum';
+  let value = nothingValid(mode, totals, counts_S) ? NaN : 0;
+  for (let s = 0; s < counts_S.length; s++) {
+    const end = at(rows.offsets_S1, s + 1);
+    const count = at(counts_S, s);
+    const weight = count === 0 ? 0 : weightOfRow(count);
+    for (let t = at(rows.offsets_S1, s); t < end; t++) {
+      const x = values_T[t] as number;
+      const tokenWeight = weight * (rows.mask_T[t] as number);
+      if (tokenWeight !== 0) value += x * tokenWeight;
+      else if (perSequence && count !== 0 && !Number.isFinite(x)) value = NaN; // as above
+    }
+  }
+  return value;
+}
+
 /**
  * The number that `token-mean` divides by.
  * @throws InvalidInputError when dpSize > 1 and the total of all ranks is not given

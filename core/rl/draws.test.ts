@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cursorAfter, drawAt, drawsFrom, drawsPast, mergeRanges } from './draws.ts';
+import { cursorAfter, drawAt, drawsPast, mergeRanges } from './draws.ts';
+import type { DrawStream } from './draws.ts';
 import { permute, permutedRange } from './permutation.ts';
+
+const drawsFrom = (stream: DrawStream, cursor: number, count: number) =>
+  Array.from({ length: count }, (_, i) => drawAt(stream, cursor + i));
 
 describe('the keyed permutation', () => {
   test('is a bijection for every size and key', () => {

@@ -31,11 +31,6 @@ export function drawAt(stream: DrawStream, draw: number): Draw {
   return { draw, epoch, row: stream.shuffle ? permute(position, stream.rows, [stream.seed, epoch]) : position };
 }
 
-/** `count` draws from a cursor on. */
-export function drawsFrom(stream: DrawStream, cursor: number, count: number): Draw[] {
-  return Array.from({ length: count }, (_, i) => drawAt(stream, cursor + i));
-}
-
 /** Draw numbers from the first (included) to the second (not included). */
 export type DrawRange = readonly [number, number];
 

@@ -29,23 +29,8 @@ export function maskedMean(values: Numbers, mask: Numbers): number {
  *
  * @throws InvalidInputError for an unbiased one of fewer than two valid positions.
  */
-export function maskedVar(values: Numbers, mask: Numbers, unbiased = true): number {
+export function maskedVar(values: Numbers, mask: Numbers, mean: number, unbiased = true): number {
   const [x, m] = [float64(values), float64(mask)];
-  return varianceAround(maskedMean(x, m), x, m, unbiased);
-}
-
-/** (x − mean) / sqrt(var + 1e-8) at every position, also where the mask is 0; `shiftMean` false adds the mean back. */
-export function maskedWhiten(values: Numbers, mask: Numbers, shiftMean = true): Float64Array {
-  const [x, m] = [float64(values), float64(mask)];
-  const mean = maskedMean(x, m);
-  const scale = 1 / Math.sqrt(varianceAround(mean, x, m, true) + EPSILON);
-  const offset = shiftMean ? 0 : mean;
-  const whitened = new Float64Array(x.length);
-  for (let i = 0; i < whitened.length; i++) whitened[i] = (valueAt(x, i) - mean) * scale + offset;
-  return whitened;
-}
-
-function varianceAround(mean: number, x: Float64Array, m: Float64Array, unbiased: boolean): number {
   const count = total(m);
   if (unbiased && count < 2) {
     throw new InvalidInputError(`a variance needs at least two valid positions, got ${count}`, {
@@ -61,6 +46,17 @@ function varianceAround(mean: number, x: Float64Array, m: Float64Array, unbiased
   }
   const variance = squares / (count + EPSILON);
   return unbiased ? (variance * count) / (count - 1) : variance;
+}
+
+/** (x − mean) / sqrt(var + 1e-8) at every position, also where the mask is 0; `shiftMean` false adds the mean back. */
+export function maskedWhiten(values: Numbers, mask: Numbers, shiftMean = true): Float64Array {
+  const [x, m] = [float64(values), float64(mask)];
+  const mean = maskedMean(x, m);
+  const scale = 1 / Math.sqrt(maskedVar(x, m, mean) + EPSILON);
+  const offset = shiftMean ? 0 : mean;
+  const whitened = new Float64Array(x.length);
+  for (let i = 0; i < whitened.length; i++) whitened[i] = (valueAt(x, i) - mean) * scale + offset;
+  return whitened;
 }
 
 function total(mask: Numbers): number {

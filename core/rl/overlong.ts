@@ -27,7 +27,7 @@ export function overlongPenalties(lengths_S: Numbers, overlong: OverlongBuffer):
 }
 
 /** @throws InvalidInputError, which names the key and what it expects. */
-export function checkOverlong({ limit, buffer, factor }: OverlongBuffer): void {
+function checkOverlong({ limit, buffer, factor }: OverlongBuffer): void {
   if (!(limit > 0)) throw refused('the longest response', 'more than 0 tokens', limit);
   if (!(buffer > 0))
     throw refused('the length of the buffer', 'more than 0 tokens', buffer, 'set enable: false for no penalty');

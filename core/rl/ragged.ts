@@ -12,7 +12,6 @@
  */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
-import { float64, valueAt } from './float64.ts';
 import { scratchFloat64 } from './scratch.ts';
 
 export type Numbers = ArrayLike<number>;
@@ -54,15 +53,21 @@ export function longestRow(rows: RaggedRows): number {
 /** Tokens with mask 1 in each row. */
 export function maskCounts(rows: RaggedRows): Float64Array {
   if (rows.counts_S !== undefined) return rows.counts_S;
-  const mask_T = float64(rows.mask_T);
   const counts_S = new Float64Array(rowCount(rows));
   for (let s = 0; s < counts_S.length; s++) {
     const end = at(rows.offsets_S1, s + 1);
     let count = 0;
-    for (let t = at(rows.offsets_S1, s); t < end; t++) count += valueAt(mask_T, t);
+    for (let t = at(rows.offsets_S1, s); t < end; t++) count += maskAt(rows, t);
     counts_S[s] = count;
   }
   return counts_S;
+}
+
+/** The mask is read as it is: converted to float64, that of a large batch would be larger than its tokens. */
+function maskAt({ mask_T }: RaggedRows, t: number): number {
+  const mask = mask_T[t];
+  if (mask === undefined) throw new RangeError(`no element ${t} in a mask of ${mask_T.length} tokens`);
+  return mask;
 }
 
 /** Rows whose mask has been converted and counted, so that several losses need not do it again. */
@@ -80,12 +85,11 @@ export function countedRows(rows: RaggedRows): CountedRows {
 
 /** One value per row, on every token with mask 1 and 0 elsewhere. */
 export function broadcastRows(values_S: Numbers, rows: RaggedRows): Float64Array {
-  const mask_T = float64(rows.mask_T);
   const values_T = new Float64Array(tokenCount(rows));
   for (let s = 0; s < rowCount(rows); s++) {
     const [value, end] = [at(values_S, s), at(rows.offsets_S1, s + 1)];
     for (let t = at(rows.offsets_S1, s); t < end; t++) {
-      const weight = valueAt(mask_T, t);
+      const weight = maskAt(rows, t);
       if (weight !== 0) values_T[t] = value * weight;
     }
   }
@@ -94,8 +98,7 @@ export function broadcastRows(values_S: Numbers, rows: RaggedRows): Float64Array
 
 /** Sets the values at mask 0 to 0, in place. */
 export function clearMasked(values_T: Float64Array, rows: RaggedRows): Float64Array {
-  const mask_T = float64(rows.mask_T);
-  for (let t = 0; t < values_T.length; t++) if (valueAt(mask_T, t) === 0) values_T[t] = 0;
+  for (let t = 0; t < values_T.length; t++) if (maskAt(rows, t) === 0) values_T[t] = 0;
   return values_T;
 }
 

@@ -3,40 +3,55 @@
  * `calculate_debug_metrics`). Large values mean that the two engines disagree and that updates are off-policy
  * unnoticed.
  */
-import { at } from '../at.ts';
 import { exp } from '../math/exp.ts';
+import { requireTokens } from './ragged.ts';
 import type { Numbers } from './ragged.ts';
 
+/** Sums over the valid tokens in two walks, without lists of all tokens. */
 export function rolloutProbsDiff(
   logProb_T: Numbers,
   rolloutLogProb_T: Numbers,
   mask_T: Numbers,
 ): Record<string, number> {
-  const valid = Array.from({ length: mask_T.length }, (_, t) => t).filter((t) => at(mask_T, t) !== 0);
-  const trainer = valid.map((t) => exp(at(logProb_T, t)));
-  const rollout = valid.map((t) => exp(at(rolloutLogProb_T, t)));
-  const differences = trainer.map((p, i) => Math.abs(p - at(rollout, i)));
-  return {
-    'training/rollout_probs_diff_valid': Number(valid.length > 0),
-    'training/rollout_probs_diff_max': differences.reduce((a, b) => Math.max(a, b), valid.length > 0 ? 0 : NaN),
-    'training/rollout_probs_diff_mean': mean(differences),
-    'training/rollout_probs_diff_std': Math.sqrt(covariance(differences, differences)),
-    'training/rollout_actor_probs_pearson_corr': correlation(trainer, rollout),
+  const tokens = mask_T.length;
+  requireTokens('log-probs', logProb_T, tokens);
+  requireTokens('rollout log-probs', rolloutLogProb_T, tokens);
+  const walk = (visit: (trainer: number, rollout: number) => void): void => {
+    for (let t = 0; t < tokens; t++)
+      if (mask_T[t] !== 0) visit(exp(logProb_T[t] as number), exp(rolloutLogProb_T[t] as number));
   };
-}
-
-function correlation(a: readonly number[], b: readonly number[]): number {
-  const r = covariance(a, b) / Math.sqrt(covariance(a, a) * covariance(b, b));
-  return Math.min(1, Math.max(-1, r));
-}
-
-/** Unbiased; NaN for fewer than two values. */
-function covariance(a: readonly number[], b: readonly number[]): number {
-  if (a.length < 2) return NaN;
-  const [meanA, meanB] = [mean(a), mean(b)];
-  return a.reduce((sum, value, i) => sum + (value - meanA) * (at(b, i) - meanB), 0) / (a.length - 1);
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
+  const sums = { count: 0, trainer: 0, rollout: 0, difference: 0 };
+  let largest = 0;
+  walk((trainer, rollout) => {
+    const difference = Math.abs(trainer - rollout);
+    sums.count += 1;
+    sums.trainer += trainer;
+    sums.rollout += rollout;
+    sums.difference += difference;
+    largest = Math.max(largest, difference);
+  });
+  const mean = {
+    trainer: sums.trainer / sums.count,
+    rollout: sums.rollout / sums.count,
+    difference: sums.difference / sums.count,
+  };
+  const squares = { trainer: 0, rollout: 0, both: 0, difference: 0 };
+  walk((trainer, rollout) => {
+    const [ofTrainer, ofRollout] = [trainer - mean.trainer, rollout - mean.rollout];
+    const ofDifference = Math.abs(trainer - rollout) - mean.difference;
+    squares.trainer += ofTrainer * ofTrainer;
+    squares.rollout += ofRollout * ofRollout;
+    squares.both += ofTrainer * ofRollout;
+    squares.difference += ofDifference * ofDifference;
+  });
+  /** Unbiased; NaN for fewer than two values. */
+  const covariance = (sum: number): number => (sums.count < 2 ? NaN : sum / (sums.count - 1));
+  const r = covariance(squares.both) / Math.sqrt(covariance(squares.trainer) * covariance(squares.rollout));
+  return {
+    'training/rollout_probs_diff_valid': Number(sums.count > 0),
+    'training/rollout_probs_diff_max': sums.count > 0 ? largest : NaN,
+    'training/rollout_probs_diff_mean': mean.difference,
+    'training/rollout_probs_diff_std': Math.sqrt(covariance(squares.difference)),
+    'training/rollout_actor_probs_pearson_corr': Math.min(1, Math.max(-1, r)),
+  };
 }

@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { FiringRecord, ScheduleRecord } from '../records/schema.ts';
 import { decideFiring, isOf, isoSeconds, kindOf, missingBackfill } from './decide.ts';
 import type { Firing } from './decide.ts';
-import { overlapPolicies } from './policies.ts';
-import type { OverlapPolicy } from './policies.ts';
+import { overlapPolicies } from '../records/overlap-policies.ts';
+import type { OverlapPolicy } from '../records/overlap-policies.ts';
 
 const hour = 3_600_000;
 const since = '2026-11-21T12:00:00.000Z';

@@ -6,8 +6,8 @@ import type { ScheduleDefinition } from '../records/schema.ts';
 import { parseCron } from './cron.ts';
 import { isoSeconds, mostBackfilled } from './decide.ts';
 import { durationMs, parseDuration, showSpan } from './duration.ts';
-import { overlapPolicies } from './policies.ts';
-import type { OverlapPolicy } from './policies.ts';
+import { overlapPolicies } from '../records/overlap-policies.ts';
+import type { OverlapPolicy } from '../records/overlap-policies.ts';
 import { checkTimezone, leastIntervalMs, timesAfter, timesWithin } from './times.ts';
 import type { ScheduleTimes } from './times.ts';
 

@@ -145,6 +145,33 @@ describe('times', () => {
     );
   });
 
+  it('are the minutes whose wall clock matches for the first time, in every zone and around clock changes', () => {
+    const list = (least: number, most: number) =>
+      fc.oneof(
+        fc.constant('*'),
+        fc.integer({ min: 1, max: 20 }).map((step) => `*/${step}`),
+        fc.array(fc.integer({ min: least, max: most }), { minLength: 1, maxLength: 5 }).map((values) => values.join()),
+      );
+    const days = fc.oneof(
+      fc.constant('* * *'),
+      list(1, 31).map((day) => `${day} * *`),
+      list(0, 7).map((day) => `* * ${day}`),
+      list(1, 12).map((month) => `* ${month} *`),
+    );
+    const zone = fc.constantFrom('UTC', ...Intl.supportedValuesOf('timeZone'));
+    const place = fc.tuple(zone, fc.nat(), fc.integer({ min: -600, max: 90 }));
+    fc.assert(
+      fc.property(list(0, 59), list(0, 23), days, place, (minute, hour, day, [timezone, nth, after]) => {
+        const text = `${minute} ${hour} ${day}`;
+        const wall = wallClock(timezone);
+        const from = new Date(nthChangeOf2027(wall, nth) + after * minuteMs);
+        const to = new Date(from.getTime() + 1_000 * minuteMs);
+        expect(iso(timesWithin(cron(text, timezone), from, to, 10_000))).toEqual(matchingMinutes(text, wall, from, to));
+      }),
+      { numRuns: 200 },
+    );
+  });
+
   it('are at least their shortest interval apart', () => {
     const now = new Date('2026-11-21T13:40:00Z');
     expect(leastIntervalMs({ type: 'every', everyMs: 5_000 }, now)).toBe(5_000);
@@ -161,3 +188,50 @@ describe('times', () => {
     checkTimezone('Europe/Berlin');
   });
 });
+
+const minuteMs = 60_000;
+const quarterMs = 15 * minuteMs;
+
+/** Shows what a clock of the time zone shows, as if that were UTC. */
+function wallClock(timeZone: string): (utc: number) => Date {
+  // Swedish writes 2027-03-28 01:59:00.
+  const format = new Intl.DateTimeFormat('sv-SE', { timeZone, dateStyle: 'short', timeStyle: 'medium' });
+  const known = new Map<number, number>();
+  return (utc) => {
+    const quarter = Math.floor(utc / quarterMs) * quarterMs; // every zone changes its clocks at a quarter hour
+    const shown = known.get(quarter) ?? Date.parse(`${format.format(quarter).replace(' ', 'T')}Z`);
+    known.set(quarter, shown);
+    return new Date(shown + utc - quarter);
+  };
+}
+
+/** The minute when a zone changes its clocks in 2027; new year where it never does. */
+function nthChangeOf2027(wall: (utc: number) => Date, nth: number): number {
+  const offset = (utc: number) => wall(utc).getTime() - utc;
+  const days = Array.from({ length: 365 }, (_, day) => Date.UTC(2027, 0, 1 + day));
+  const changing = days.filter((day) => offset(day) !== offset(day + 96 * quarterMs));
+  const day = changing[nth % changing.length];
+  if (day === undefined) return Date.UTC(2027, 0, 1);
+  const quarters = Array.from({ length: 97 }, (_, index) => day + index * quarterMs);
+  return quarters.find((utc) => offset(utc) !== offset(day)) ?? day;
+}
+
+/** Looks at every minute: does its wall clock match, and did no earlier one of a day show the same? */
+function matchingMinutes(text: string, wall: (utc: number) => Date, from: Date, to: Date): string[] {
+  const { minutes, hours, daysOfMonth, months, daysOfWeek } = parseCron(text);
+  const shown = new Set<number>();
+  const found: Date[] = [];
+  const first = Math.ceil(from.getTime() / minuteMs) * minuteMs;
+  for (let utc = first - 1_440 * minuteMs; utc <= to.getTime(); utc += minuteMs) {
+    const local = wall(utc);
+    const fits =
+      minutes.includes(local.getUTCMinutes()) &&
+      hours.includes(local.getUTCHours()) &&
+      daysOfMonth.includes(local.getUTCDate()) &&
+      months.includes(local.getUTCMonth() + 1) &&
+      daysOfWeek.includes(local.getUTCDay());
+    if (fits && utc >= first && !shown.has(local.getTime())) found.push(new Date(utc));
+    shown.add(local.getTime());
+  }
+  return iso(found);
+}

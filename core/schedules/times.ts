@@ -2,6 +2,7 @@
  * Times at which a schedule fires: multiples of an interval since 1970, or cron fields in a time zone. Jitter is not
  * part of these times.
  */
+import { Cron } from 'croner';
 import { InvalidInputError } from '../errors.ts';
 import { showValue } from '../recipe/show-value.ts';
 import { parseCron } from './cron.ts';
@@ -61,48 +62,33 @@ export function checkTimezone(timezone: string): void {
 }
 
 const dayMs = 86_400_000;
-/** Every February 29 comes within this many days, also around 2100. */
-const searchedDays = 366 * 8 + 2;
+/** Every February 29 comes within this time, also around 2100. */
+const searchedMs = (366 * 8 + 2) * dayMs;
 
 function* multiples(everyMs: number, after: Date): Generator<Date> {
   for (let n = Math.floor(after.getTime() / everyMs) + 1; ; n++) yield new Date(n * everyMs);
 }
 
+/**
+ * Croner searches the calendar as if it were in UTC, and toUtc places what it finds in the time zone. If croner knew
+ * the zone, it would move a time that a clock change skips behind the gap, and use some repeated times twice.
+ */
 function* cronTimes({ cron, timezone }: Extract<ScheduleTimes, { type: 'cron' }>, after: Date): Generator<Date> {
-  const fields = parseCron(cron);
+  const calendar = new Cron(numbersOf(parseCron(cron)), { mode: '5-part', domAndDow: true, utcOffset: 0 });
   const clock = clockOf(timezone);
-  const start = Math.floor((after.getTime() + clock(after.getTime())) / dayMs) * dayMs;
   let last = after.getTime();
-  let lastDay = 0;
-  for (let day = 0; day < lastDay + searchedDays; day++) {
-    for (const moment of momentsOf(fields, clock, start + day * dayMs)) {
-      if (moment <= last) continue; // before the start, or an hour that a clock change repeats
-      last = moment;
-      lastDay = day;
-      yield new Date(moment);
-    }
+  let local = calendar.nextRun(new Date(last + clock(last)));
+  for (; local !== null && local.getTime() - last < searchedMs; local = calendar.nextRun(local)) {
+    const moment = toUtc(local.getTime(), clock);
+    if (moment === undefined || moment <= last) continue; // skipped by a clock change, or repeated by one
+    last = moment;
+    yield new Date(moment);
   }
 }
 
-/** `local`: midnight of a local day, treated as UTC. */
-function* momentsOf(
-  { minutes, hours, daysOfMonth, months, daysOfWeek }: CronFields,
-  clock: Clock,
-  local: number,
-): Generator<number> {
-  const date = new Date(local);
-  if (
-    !months.includes(date.getUTCMonth() + 1) ||
-    !daysOfMonth.includes(date.getUTCDate()) ||
-    !daysOfWeek.includes(date.getUTCDay())
-  )
-    return;
-  for (const hour of hours) {
-    for (const minute of minutes) {
-      const moment = toUtc(local + hour * 3_600_000 + minute * 60_000, clock);
-      if (moment !== undefined) yield moment;
-    }
-  }
+/** Cron fields as lists of numbers, so that croner and parseCron cannot read them differently. */
+function numbersOf({ minutes, hours, daysOfMonth, months, daysOfWeek }: CronFields): string {
+  return [minutes, hours, daysOfMonth, months, daysOfWeek].map((values) => values.join(',')).join(' ');
 }
 
 /** Offset of a zone from UTC at a time, both in milliseconds. */

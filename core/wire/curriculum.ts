@@ -1,6 +1,6 @@
 /** The blob of a curriculum's state. Counters name it as the controller `curriculum`. */
 import { z } from 'zod';
-import { damage } from '../damage.ts';
+import { damage } from '../records/damage.ts';
 import type { Counters } from '../records/schema.ts';
 import type { CurriculumState } from '../rl/curriculum.ts';
 

@@ -13,7 +13,7 @@ export const journalVersion = 1;
 const lineageHash = z.string().regex(/^[0-9a-f]{32}$/);
 
 /** Some tokens of one sample, linked by a hash to those before them. */
-export const journalSegment = z.object({
+const journalSegment = z.object({
   draw: z.int().nonnegative(),
   sample: z.int().nonnegative(),
   /** Tokens of the sample before this segment. */
@@ -68,7 +68,7 @@ export const journalReply = z.object({
 });
 export type JournalReply = Readonly<z.infer<typeof journalReply>>;
 
-/** Headers of an entry: the process that wrote it, and its proof (infra/store/result-proof.ts). */
+/** Headers of an entry: the process that wrote it, and its proof (log/objects/result-proof.ts). */
 export const journalHeaders = { incarnation: 'Petrel-Incarnation', proof: 'Petrel-Proof' } as const;
 
 export const journalStream = 'JOURNAL';

@@ -8,6 +8,7 @@ import { roles } from '../roles.ts';
 import type { Role } from '../roles.ts';
 import { publication } from '../records/schema.ts';
 import { engineFacts } from './engine-facts.ts';
+import { STAGES } from './jobs/index.ts';
 import { holderUrl, weightsHolders } from './weights.ts';
 import { workerEvent } from './worker-event.ts';
 import { anyPlace, placeWords } from './worker-identity.ts';
@@ -16,11 +17,14 @@ import type { WorkerPlace } from './worker-identity.ts';
 export const wireVersion = 1;
 const version = z.literal(wireVersion);
 
+/** A longer text of a record is not in a message, but read from the store; a message may have 8 MB. */
+export const mostRecordChars = 1_000_000;
+
 /** Control → one worker, through the role's work queue. The worker claims it before it starts. */
 export const jobMessage = z.object({
   v: version,
   jobId: z.string(),
-  stage: z.enum(['open', 'rollout', 'reward', 'values', 'advantage', 'update', 'checkpoint', 'weights', 'compare']),
+  stage: z.enum(STAGES),
   runId: z.string(),
   /** Position of this job in the log, from which a trainer restores the state that it needs. */
   at: z.object({ term: z.int().nonnegative(), iteration: z.int().nonnegative() }),
@@ -36,6 +40,10 @@ export const jobMessage = z.object({
   publication: publication.optional(),
   /** The rollout job whose samples a reward job scores. */
   follows: z.string().optional(),
+  /** The text of the batch record that an update applies. Absent: it is read from the store. */
+  batch: z.string().max(mostRecordChars).optional(),
+  /** Nobody has asked for the job before, as far as its sender knows: whether it has a result is not looked up. */
+  isNew: z.literal(true).optional(),
 });
 export type JobMessage = z.infer<typeof jobMessage>;
 
@@ -57,7 +65,7 @@ export const claimReply = z.discriminatedUnion('answer', [
     answer: z.literal('go'),
     /** A worker died while it had this job, so the job runs alone. */
     alone: z.boolean(),
-    /** The secret with which the worker proves that its result is of this claim (infra/store/result-proof.ts). */
+    /** The secret with which the worker proves that its result is of this claim (log/objects/result-proof.ts). */
     secret: z.string(),
     /** Where the engine's job may get the run's weights, and what it needs to ask for them (weights.ts). */
     weights: weightsHolders.optional(),
@@ -86,14 +94,18 @@ export const jobEvent = z.discriminatedUnion('type', [
     total: z.number(),
     note: z.string(),
   }),
-  z.object({ v: version, type: z.literal('done') }),
+  /**
+   * `result`: the text of the result object that this worker has created. Absent: it is read from the store. It has the
+   * proof of the claim, as in the store.
+   */
+  z.object({ v: version, type: z.literal('done'), result: z.string().max(mostRecordChars).optional() }),
   /** The job was sent to this worker alone, and it has the message. */
   z.object({ v: version, type: z.literal('received') }),
   z.object({
     v: version,
     type: z.literal('failed'),
     incarnation: z.string(),
-    /** Proof of the claim: a worker that does not hold the job cannot make it fail (infra/store/result-proof.ts). */
+    /** Proof of the claim: a worker that does not hold the job cannot make it fail (log/objects/result-proof.ts). */
     proof: z.string(),
     kind: z.enum(['terminal', 'retryable', 'pause', 'preempted', 'unfit', 'unknown']),
     error: errorJson,

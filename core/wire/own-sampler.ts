@@ -1,6 +1,6 @@
 /** The blob of what a sampler of the user's own said last. Counters name it as the controller `sampler`. */
 import { z } from 'zod';
-import { damage } from '../damage.ts';
+import { damage } from '../records/damage.ts';
 import type { Counters, RunInputs } from '../records/schema.ts';
 import type { Sampling } from '../rl/own/sampler.ts';
 

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import type { RunId } from '../ids.ts';
+import { endpointLimits } from './endpoint-limits.ts';
 import { wireVersion } from './messages.ts';
 import { anyPlace, placeWords } from './worker-identity.ts';
 import type { WorkerPlace } from './worker-identity.ts';
@@ -11,8 +12,6 @@ import type { WorkerPlace } from './worker-identity.ts';
 const version = z.literal(wireVersion);
 const count = z.int().nonnegative();
 const some = z.int().positive();
-
-export const endpointLimits = z.object({ concurrent: some, rpm: some.optional(), tpm: some.optional() });
 
 /** Worker → control (request). All of its parts are about permits of one worker and one run. */
 export const permitMessage = z.object({

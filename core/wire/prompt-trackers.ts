@@ -10,7 +10,7 @@
  * would be more than `mostParts` of these blobs, the next batch writes all responses into one.
  */
 import { z } from 'zod';
-import { damage } from '../damage.ts';
+import { damage } from '../records/damage.ts';
 import type { Counters } from '../records/schema.ts';
 import type { PromptTracker } from '../rl/spo-tracker.ts';
 

@@ -1,6 +1,6 @@
 /** The blob that a reward job stores: one entry per sample of the trajectories that it scored, in their order. */
 import { z } from 'zod';
-import { damage } from '../damage.ts';
+import { damage } from '../records/damage.ts';
 import { PauseError } from '../errors.ts';
 import { digest } from '../records/schema.ts';
 

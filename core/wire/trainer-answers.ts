@@ -1,4 +1,6 @@
-/** What a trainer answers instead of a result, in a run that is not deterministic (activities/trainer-terms.ts). */
+/**
+ * What a trainer answers instead of a result, in a run that is not deterministic (activities/term/trainer-terms.ts).
+ */
 import { keys } from '../records/keys.ts';
 
 /**

@@ -9,7 +9,7 @@ import { shownName } from './worker-identity.ts';
  * `lost`: it is gone without having been told to leave. `replaced`: one that was lost or told to leave has a successor,
  * which has joined.
  */
-export const workerEventTypes = ['joined', 'notice', 'lost', 'replaced'] as const;
+const workerEventTypes = ['joined', 'notice', 'lost', 'replaced'] as const;
 export type WorkerEventType = (typeof workerEventTypes)[number];
 
 const place = z.object({ instance: z.string(), worker: z.string() });

@@ -12,9 +12,7 @@ export const pauseType = 'Pause';
  */
 export const outOfDateType = 'OutOfDate';
 
-/**
- * Arguments of a run's workflow, which it also carries over continue-as-new. `term` 0: the newest term in the store.
- */
+/** Arguments of a run's workflow, which it also carries over continue-as-new. */
 export interface RunCarry {
   readonly runId: string;
   /** Store URL. It is in workflow arguments and job messages only, never in records. */

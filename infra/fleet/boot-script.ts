@@ -10,7 +10,7 @@ import { keys } from '../../core/records/keys.ts';
 import type { JoinFile } from '../../core/wire/join.ts';
 import { maxUserDataBytes } from './ec2/launch.ts';
 import { builtFile } from '../home.ts';
-import { sha256 } from '../store/digest.ts';
+import { sha256 } from '../../log/objects/digest.ts';
 
 export interface BootScriptFacts {
   readonly token: JoinFile;

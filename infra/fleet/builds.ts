@@ -8,7 +8,7 @@ import { z } from 'zod';
 import { TerminalError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
-import { sha256 } from '../store/digest.ts';
+import { sha256 } from '../../log/objects/digest.ts';
 
 const pathInside = z.string().refine((path) => !path.startsWith('/') && !path.split('/').includes('..'));
 const fileList = z.object({

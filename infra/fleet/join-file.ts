@@ -4,9 +4,9 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { joinFile } from '../../core/wire/join.ts';
 import type { JoinFile } from '../../core/wire/join.ts';
 import { wireVersion } from '../../core/wire/messages.ts';
-import { issueUser } from '../nats/authority.ts';
+import { issueUser } from '../nats/access/authority.ts';
 import { newNatsKey, publicNkey } from '../nats/nkey.ts';
-import { joinPermissions } from '../nats/permissions.ts';
+import { joinPermissions } from '../nats/access/permissions.ts';
 
 export interface TokenOptions extends Pick<JoinFile, 'pool' | 'roles' | 'store' | 'stack' | 'nats'> {
   /** Account of the workers. */

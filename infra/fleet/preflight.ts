@@ -2,7 +2,7 @@
 import { errorToJson, RetryableError, TerminalError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
-import { sha256 } from '../store/digest.ts';
+import { sha256 } from '../../log/objects/digest.ts';
 
 /** No run has this name. Its blobs may be created by whoever may create those of runs. */
 const folder = 'preflight';

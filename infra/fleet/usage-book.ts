@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { errorToJson } from '../../core/errors.ts';
 import type { UsageRecord } from '../../core/fleet/records.ts';
-import type { FleetLog } from '../store/fleet-log.ts';
+import type { FleetLog } from '../../log/fleet/fleet-log.ts';
 
 export type UsedSpan = UsageRecord['spans'][number];
 

@@ -37,7 +37,7 @@ const targets = new WeakMap<NatsConnection, NatsTarget>();
 export const targetOf = (nc: NatsConnection): Partial<NatsTarget> => targets.get(nc) ?? {};
 
 /** The first version with per-message time to live, which presence needs. */
-export const natsVersionFloor = '2.11.0';
+const natsVersionFloor = '2.11.0';
 
 export interface NatsConnectOptions {
   /** Receives one line per change of the connection: lost, reconnected, slow consumer, server shutting down. */

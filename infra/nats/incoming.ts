@@ -11,3 +11,7 @@ export function readMessage<S extends z.ZodType>(message: { string(): string }, 
     return undefined;
   }
 }
+
+export function sayDropped(subject: string): void {
+  console.error(`${subject}: dropped a message that does not match this version's schema`);
+}

@@ -1,8 +1,8 @@
 /** nats-server with JetStream: writes its configuration. (health.ts asks for its health.) */
 import { renameSync, writeFileSync } from 'node:fs';
 import { hostInUrl, loopback } from '../ports.ts';
-import type { NatsAuthority } from './authority.ts';
-import type { ServerCertificate } from './certificate.ts';
+import type { NatsAuthority } from './access/authority.ts';
+import type { ServerCertificate } from './access/certificate.ts';
 
 export interface NatsServerOptions {
   readonly configFile: string;

@@ -18,7 +18,7 @@ import { scoresOutput, wrongScores } from './shapes.ts';
 export const onnxFile = 'model.onnx';
 
 /** What the file is made with. */
-export const exportHint = 'write it with petrel model onnx, from a sequence classifier with num_labels 1';
+const exportHint = 'write it with petrel model onnx, from a sequence classifier with num_labels 1';
 
 const lessMemoryHint = 'where it lacks memory: a smaller actor.ppo_max_token_len_per_gpu, or fewer processes';
 
@@ -135,7 +135,7 @@ export class OnnxClassifier {
 
   #batch(sequences: readonly Int32Array[]): Promise<Float32Array> {
     const batch = padded(sequences, this.#options.padToken ?? 0, this.#output);
-    return this.#thread.inTurn(async () => {
+    return this.#thread.allOf(async () => {
       const message = await this.#answer((thread) => thread.postMessage(batch));
       if (message.type === 'failed') throw this.#wrong(message.reason, lessMemoryHint);
       if (message.type !== 'scores') throw this.#wrong('its thread said twice that it is ready');

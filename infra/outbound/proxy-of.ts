@@ -18,7 +18,7 @@ own.addSubnet('169.254.0.0', 16);
 own.addSubnet('fe80::', 10, 'ipv6');
 
 /** The variables that name a proxy, in small letters. */
-export const proxyVariables = ['http_proxy', 'https_proxy', 'all_proxy'] as const;
+const proxyVariables = ['http_proxy', 'https_proxy', 'all_proxy'] as const;
 
 /** True when a variable names a proxy. */
 export const namesProxy = (env: Environment = process.env): boolean =>

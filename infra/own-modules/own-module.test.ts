@@ -116,6 +116,13 @@ describe('a policy loss of the user’s own', () => {
     expect((await failure('process.exit(3);')).message).toMatch(/ended its thread/);
   });
 
+  it('has few new objects at a time: a full heap must have room for them until the thread is ended', async () => {
+    const limits = 'throw new Error(JSON.stringify(resourceLimits));';
+    const module = await open('loss', `import { resourceLimits } from 'node:worker_threads'; ${lossOf(limits)}`);
+    const error = await module.loss(call).catch((thrown: unknown) => thrown as OwnModuleError);
+    expect(String(error)).toContain('"maxYoungGenerationSizeMb":8,"maxOldGenerationSizeMb":64');
+  });
+
   it('sees none of the variables of the process', async () => {
     const body = 'throw new Error(Object.keys(process.env).join(" ") || "none");';
     expect((await failure(body)).message).toContain('none');

@@ -35,6 +35,13 @@ export interface OwnModuleLimits {
   readonly heapMb: number;
 }
 
+/**
+ * Memory of a thread's newest objects. When the heap is full, Node gives the thread 16 MiB more so that it can be
+ * ended; if the newest objects (48 MiB, as Node chooses) do not fit in there, V8 aborts the process. Node 22 on a busy
+ * machine did so for every second loss that filled its memory.
+ */
+const youngMb = 8;
+
 const usualLimits: OwnModuleLimits = { loadMs: 30_000, callMs: 60_000, heapMb: 2048 };
 
 /** The module cannot be loaded, threw, or returned something wrong. `where`: its file and line. */
@@ -58,7 +65,7 @@ export class OwnModule {
       workerData: data,
       execArgv: [], // the options of the caller's own `node` are not for this program
       env: {}, // a worker's variables have the keys of the store
-      resourceLimits: { maxOldGenerationSizeMb: limits.heapMb },
+      resourceLimits: { maxOldGenerationSizeMb: limits.heapMb, maxYoungGenerationSizeMb: youngMb },
       stdout: true,
       stderr: true,
     });
@@ -130,7 +137,7 @@ export class OwnModule {
     name: Name,
     argument: OwnModuleCalls[Name]['argument'],
   ): Promise<OwnModuleCalls[Name]['answer']> {
-    return this.#thread.inTurn(async () => {
+    return this.#thread.allOf(async () => {
       const request: ToOwnModule<Name> = { call: name, argument };
       const limit = this.#within(this.#limits.callMs, 'compute did not return');
       const message = await this.#thread.answer((thread) => thread.postMessage(request), limit);

@@ -7,7 +7,7 @@ import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { drivenNote } from '../../core/records/schema.ts';
 import { openStore } from '../store/open.ts';
-import { encodeRecord, needRecord } from '../store/records.ts';
+import { encodeRecord, needRecord } from '../../log/objects/records.ts';
 import { StoreRuns } from './driven-in-store.ts';
 import type { SharedStack } from './servers.ts';
 

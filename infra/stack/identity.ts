@@ -32,7 +32,7 @@ export const stackName = (home: string): string => sharedStack(home)?.name ?? ow
 export const instanceName = (home: string): string => instanceOf(ownName(home));
 
 /** The instance of the machine whose own stack has this name. */
-export const instanceOf = (stack: string): string => stack.replaceAll(/[^A-Za-z0-9_-]/g, '-');
+const instanceOf = (stack: string): string => stack.replaceAll(/[^A-Za-z0-9_-]/g, '-');
 
 const ownName = (home: string): string =>
   kept(home, 'stack-name', () => `${hostname()}-${randomBytes(3).toString('hex')}`);

@@ -2,8 +2,8 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { InvalidInputError } from '../../core/errors.ts';
-import { newServerCertificate } from '../nats/certificate.ts';
-import type { ServerCertificate } from '../nats/certificate.ts';
+import { newServerCertificate } from '../nats/access/certificate.ts';
+import type { ServerCertificate } from '../nats/access/certificate.ts';
 
 export const listenAddress = z.object({
   /** IP address or name of this machine, at which workers reach it. */

@@ -1,12 +1,12 @@
 /** The secrets of a stack's NATS server. */
 import { roles } from '../../core/roles.ts';
 import { inboxOf } from '../../core/wire/worker-identity.ts';
-import { currentAuthority, issueUser, newAuthority } from '../nats/authority.ts';
-import type { UserClaims } from '../nats/authority.ts';
+import { currentAuthority, issueUser, newAuthority } from '../nats/access/authority.ts';
+import type { UserClaims } from '../nats/access/authority.ts';
 import type { HasNats } from '../nats/connection.ts';
 import { newNatsKey, publicNkey } from '../nats/nkey.ts';
 import type { NatsCredential } from '../nats/nkey.ts';
-import { workerPermissions } from '../nats/permissions.ts';
+import { workerPermissions } from '../nats/access/permissions.ts';
 import type { NatsSecrets, StackInfo } from './state.ts';
 
 /** Name of the stack's own user, which may do everything; in events of the server. */

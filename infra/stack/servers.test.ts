@@ -6,7 +6,7 @@ import { fmtCreds } from '@nats-io/jwt';
 import { createUser } from '@nats-io/nkeys';
 import fc from 'fast-check';
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
-import { issueUser, newAuthority } from '../nats/authority.ts';
+import { issueUser, newAuthority } from '../nats/access/authority.ts';
 import { publicNkey, readCredentials } from '../nats/nkey.ts';
 import { readServers, serversVariable } from './servers.ts';
 import { requireServing } from './serving.ts';

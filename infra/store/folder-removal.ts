@@ -8,7 +8,7 @@ import { TerminalError } from '../../core/errors.ts';
 import { isOwnFolder, topFolders } from '../../core/records/own-keys.ts';
 
 /** A temporary file of a writer; it is renamed when it is complete. */
-export const temporaryName = /^\.tmp-[0-9a-f]{16}$/;
+const temporaryName = /^\.tmp-[0-9a-f]{16}$/;
 
 /**
  * Removes the file of a key, if it exists. Returns the folders whose entries changed. Throws TerminalError

@@ -7,9 +7,9 @@ import { existsSync } from 'node:fs';
 import type { Stats } from 'node:fs';
 import { mkdir, open, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { InvalidInputError, RetryableError } from '../../core/errors.ts';
-import type { RunId } from '../../core/ids.ts';
+import { InvalidInputError } from '../../core/errors.ts';
 import { keys } from '../../core/records/keys.ts';
+import { storeGone } from '../../core/store-gone.ts';
 import { becomeStore } from './store-folder.ts';
 
 /** `refuse`: a process that serves existing stores never creates one. */
@@ -147,18 +147,6 @@ export class FolderRoot {
 export function holdsWork(folder: string): boolean {
   return [keys.runs, keys.schedules, keys.fleets].some((name) => existsSync(join(folder, name)));
 }
-
-/** The error for a missing store; retryable, because the store may be back at any moment. */
-export function storeGone(where: string): RetryableError {
-  return new RetryableError('StoreGone', `the store ${where} is gone`, { hint });
-}
-
-/** The error for a run that is missing because another store is at this place. */
-export function runGone(runId: RunId, store: string): RetryableError {
-  return new RetryableError('StoreGone', `${runId} is not in the store ${store}`, { hint });
-}
-
-const hint = 'mount its disk, or move the folder or a complete copy of it back; the run then continues';
 
 /**
  * Makes the names of the folders that it creates durable, and always the last name, because another process may have

@@ -4,7 +4,7 @@
  */
 import { errorToJson, PetrelError, TerminalError, UnfitError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports/store.ts';
-import { storeGone } from './folder-root.ts';
+import { storeGone } from '../../core/store-gone.ts';
 import { openStore } from './open.ts';
 import { isInUse } from './places.ts';
 

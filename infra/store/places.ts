@@ -89,6 +89,6 @@ export function isInUse(url: string): boolean {
 }
 
 /** False for a missing folder: it was moved, or its disk is not mounted. */
-export function isThere(url: string): boolean {
+function isThere(url: string): boolean {
   return isPaidByRequest(url) || existsSync(fileURLToPath(url));
 }

@@ -8,7 +8,7 @@ import { TerminalError } from '../../core/errors.ts';
 import type { Store } from '../../core/ports/store.ts';
 
 /** Number of simultaneous creates: with this many, a server that checks and then writes lets several succeed. */
-export const probeWriters = 32;
+const probeWriters = 32;
 
 /**
  * Throws TerminalError `StoreDoesNotFence` unless exactly one of `writers` simultaneous creates succeeds and `reader`,

@@ -7,14 +7,24 @@ import type { Store } from '../../core/ports/store.ts';
 /** Large pieces are split into parts of this size, so that a slow upload shows progress too. */
 const partBytes = 8 * 2 ** 20;
 
-/** Wraps a store. `onBytes` is called for every piece of an object that is streamed in or written in pieces. */
+/**
+ * Wraps a store. `onBytes` is called for every piece of an object that is streamed in or written in pieces, and after
+ * every object that was read or written whole.
+ */
 export function watchedStore(store: Store, onBytes: () => void): Store {
   return {
     url: store.url,
     place: store.place,
     create: (key, bytes, hold) => store.create(key, bytes, hold),
-    put: (key, bytes) => store.put(key, bytes instanceof Uint8Array ? bytes : shown(parts(bytes), onBytes)),
-    get: (key, range) => store.get(key, range),
+    put: async (key, bytes) => {
+      await store.put(key, bytes instanceof Uint8Array ? bytes : shown(parts(bytes), onBytes));
+      onBytes();
+    },
+    get: async (key, range) => {
+      const bytes = await store.get(key, range);
+      onBytes();
+      return bytes;
+    },
     stream: async (key) => {
       const stream = await store.stream(key);
       return stream === undefined ? undefined : shown(stream, onBytes);

@@ -8,9 +8,9 @@ import { mkdir, open, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { z } from 'zod';
 import { endedStates } from '../../core/run-states.ts';
-import { metricRowsFrom } from '../store/metric-rows.ts';
-import type { MetricRow } from '../store/metric-rows.ts';
-import type { Head, RunLog } from '../store/run-log.ts';
+import { metricRowsFrom } from '../../log/run/metric-rows.ts';
+import type { MetricRow } from '../../log/run/metric-rows.ts';
+import type { Head, RunLog } from '../../log/run/run-log.ts';
 import { lastLine } from './last-line.ts';
 
 const writtenRow = z.object({ step: z.int(), term: z.int() });

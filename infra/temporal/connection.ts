@@ -23,7 +23,7 @@ export interface HasTemporal {
 }
 
 /** How long a server may take to appear, for instance while the supervisor restarts it. */
-export const connectTimeoutMs = 20_000;
+const connectTimeoutMs = 20_000;
 const retryEveryMs = 100;
 
 /**

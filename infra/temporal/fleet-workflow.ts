@@ -1,7 +1,7 @@
 /** The workflow that keeps the fleet of this stack in one store. */
 import type { Client } from '@temporalio/client';
 import { fleetChangedSignal, taskQueue } from '../../core/wire/workflow.ts';
-import { digestOf } from '../store/digest.ts';
+import { digestOf } from '../../log/objects/digest.ts';
 
 const idOf = (store: string): string => `fleet-${digestOf(store).slice(0, 12)}`;
 

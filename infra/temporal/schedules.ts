@@ -15,7 +15,7 @@ import type {
 import { parseCron } from '../../core/schedules/cron.ts';
 import type { ScheduleTimes } from '../../core/schedules/times.ts';
 import { taskQueue } from '../../core/wire/workflow.ts';
-import { digestOf } from '../store/digest.ts';
+import { digestOf } from '../../log/objects/digest.ts';
 
 /** The desired definition of a Schedule. */
 export interface WantedSchedule {

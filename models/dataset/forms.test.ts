@@ -135,6 +135,13 @@ describe('rows of another form than the run expects', () => {
       /kind: sft, data.response_key: completion/,
     ],
     [
+      'a list for each column',
+      { prompt: ['a', 'b'], answer: ['1', '2'] },
+      { kind: 'rl' },
+      /a table by columns, with a list for each/,
+      /zip\(\*t.values\(\)\)/,
+    ],
+    [
       'rows in a list',
       { version: 1, data: [scored, scored] },
       { kind: 'rl' },

@@ -138,6 +138,18 @@ const forms: readonly Form[] = [
       `python3 -c "import pandas, sys; pandas.read_json(sys.argv[1]).to_json('rows.jsonl', orient='records', lines=True)" ${quoted(file)}`,
   },
   {
+    name: 'a table by columns, with a list for each',
+    fits: (row) => {
+      const lists = Object.values(row);
+      const length = Array.isArray(lists[0]) ? lists[0].length : 0;
+      const isColumn = (list: unknown) =>
+        Array.isArray(list) && list.length === length && list.every((item) => !isObject(item));
+      return lists.length > 1 && length > 0 && lists.every(isColumn);
+    },
+    advice: (file) =>
+      `python3 -c "import json, sys; t = json.load(open(sys.argv[1])); [print(json.dumps(dict(zip(t, row)))) for row in zip(*t.values())]" ${quoted(file)} > rows.jsonl`,
+  },
+  {
     name: 'a question with its answer',
     fits: (row) => pairOfColumns(row) !== undefined,
     advice: (_, kind, row) => {

@@ -1,6 +1,6 @@
 /** Opens a data file for reading, or says why it cannot be read. */
 import { constants } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, readlink } from 'node:fs/promises';
 import { InvalidInputError } from '../../core/errors.ts';
 import { quoted } from '../file-kind.ts';
 
@@ -9,8 +9,8 @@ import { quoted } from '../file-kind.ts';
  * writes; without blocking it opens, and is then refused as what it is.
  */
 export async function openFile(path: string): Promise<FileHandle> {
-  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch((cause: unknown) => {
-    throw cannotOpen(path, cause as NodeJS.ErrnoException);
+  const handle = await open(path, constants.O_RDONLY | constants.O_NONBLOCK).catch(async (cause: unknown) => {
+    throw cannotOpen(path, cause as NodeJS.ErrnoException, await readlink(path).catch(() => undefined));
   });
   try {
     const stats = await handle.stat();
@@ -42,12 +42,18 @@ function notAFile(path: string, found: string): InvalidInputError {
   });
 }
 
-function cannotOpen(path: string, cause: NodeJS.ErrnoException): InvalidInputError {
+/** `target`: what the path links to, if it is a link. */
+function cannotOpen(path: string, cause: NodeJS.ErrnoException, target: string | undefined): InvalidInputError {
   const about = { where: path, cause };
   switch (cause.code) {
     case 'ENOENT':
     case 'ENOTDIR':
-      return new InvalidInputError(`${path}: there is no such file`, about);
+      return new InvalidInputError(
+        target === undefined
+          ? `${path}: there is no such file`
+          : `${path}: the link leads to ${target}, and there is no such file`,
+        about,
+      );
     case 'EACCES':
     case 'EPERM':
       return new InvalidInputError(`${path}: this user may not read the file`, {
@@ -56,6 +62,8 @@ function cannotOpen(path: string, cause: NodeJS.ErrnoException): InvalidInputErr
       });
     case 'ENXIO':
       return notAFile(path, 'a socket');
+    case 'ELOOP':
+      return new InvalidInputError(`${path}: the link leads back to itself`, about);
     default:
       return new InvalidInputError(`${path}: cannot be opened: ${cause.message}`, about);
   }

@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process';
-import { copyFile, mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, rm, symlink, truncate, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -162,15 +162,40 @@ describe('files of rows', () => {
       'the print of a dict of Python',
       'rows.jsonl',
       `{"a":1}\n{'a': 1}`,
-      /row 2: expected a JSON object on one line/,
+      /row 2: expected a JSON object on one line, found the print of a Python dict/,
       /json.dumps/,
     ],
+    [
+      'a comment before the rows',
+      'rows.jsonl',
+      '// rows\n{"a":1}',
+      /row 1: .*found a comment/,
+      /leave the comments out/,
+    ],
+    ['a comment of a shell', 'rows.jsonl', '{"a":1}\n# more\n', /row 2: .*found a comment/, /leave the comments out/],
+    ['a comment among the items', 'rows.json', '[{"a":1},\n // two\n {"a":2}]', /row 2: .*found a comment/, /leave/],
+    ['YAML', 'rows.yaml', '- prompt: a\n- prompt: b\n', /row 1: .*found YAML/, /yaml.safe_load.*rows.yaml/],
+    ['an object of YAML', 'rows.jsonl', 'prompt: a\nanswer: b\n', /row 1: .*found YAML/, /yaml.safe_load/],
+    ['JSON5', 'rows.json5', "[{prompt: 'a'}]", /row 1: .*found a key without quotes/, /double quotes/],
+    ['JSON5 by lines', 'rows.jsonl', "{prompt: 'a'}", /row 1: .*found a key without quotes/, /double quotes/],
+    ['a comma too many', 'rows.jsonl', '{"a":1,}', /row 1: .*found a comma before the closing/, /leave the comma out/],
+    ['a break within a text', 'rows.json', '[{"a":"x\n# y"}]', /row 1: .*Bad control character/, undefined],
+    ['text that begins with a number', 'rows.jsonl', '2 + 3 = 5', /row 1: .*found plain text/, /"prompt": \[/],
+    ['plain text', 'rows.txt', '{"a":1}\nWhat is 2 + 3?', /row 2: .*found plain text: "What is 2/, /"prompt": \[/],
   ])('are refused and named: %s', async (_, name, content, message, hint) => {
     const path = await put(name, content);
     const error = await refusal(path);
     expect(error.message).toMatch(message);
     expect(error.message).toContain(path);
     if (hint !== undefined) expect(error.hint).toMatch(hint);
+  });
+
+  it('at the end of a broken link are missing there', async () => {
+    const path = join(folder, 'rows.jsonl');
+    await symlink(join(folder, 'gone.jsonl'), path);
+    expect((await refusal(path)).message).toBe(
+      `${path}: the link leads to ${join(folder, 'gone.jsonl')}, and there is no such file`,
+    );
   });
 
   it('are made of a table by the command that the hint says', async () => {

@@ -1,5 +1,6 @@
 /** The text of a row of JSON as a row. */
 import { isLossy, parseJson } from '../json.ts';
+import { notJson } from './not-json.ts';
 import { type RawRow, type RowPlace, rowError } from './raw.ts';
 
 /** Deepest nesting of a row. Deeper rows would break whoever walks through them. */
@@ -16,18 +17,11 @@ export function parseRow(text: string, place: RowPlace, expected: string): RawRo
     const exact = parseJson(text);
     return { ...place, exact, plain: isLossy(text) ? (JSON.parse(text) as unknown) : exact };
   } catch (cause) {
-    throw rowError(
-      place,
-      `${expected}: ${cause instanceof Error ? cause.message : String(cause)}`,
-      cause,
-      hintFor(text),
-    );
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    const known = reason.startsWith('Bad control character') ? undefined : notJson(text, place.file);
+    if (known !== undefined) throw rowError(place, `${expected}, found ${known.found}`, cause, known.hint);
+    throw rowError(place, `${expected}: ${reason}`, cause);
   }
-}
-
-function hintFor(text: string): string | undefined {
-  if (/^\s*\{\s*'/.test(text)) return 'this is how Python prints a dict: write rows with json.dumps(row)';
-  return undefined;
 }
 
 /** Is a list or an object nested deeper than this? Short texts and texts with few brackets are not looked through. */

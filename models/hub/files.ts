@@ -1,6 +1,6 @@
 /** Selects the files of a hub repository that a model needs. */
 import { InvalidInputError } from '../../core/errors.ts';
-import { companionFiles } from '../weights.ts';
+import { companionFiles } from '../folder.ts';
 
 /** A file of the repository, with the data to verify it. */
 export interface HubFile {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { InvalidInputError, RetryableError } from '../../core/errors.ts';
 import { type ModelOptions, localModel } from '../hub.ts';
-import { FakeHub, fakeCommit } from './fake-hub.ts';
+import { FakeHub, fakeCommit } from './fake-hub.test-support.ts';
 
 const weights = Uint8Array.from({ length: 300_000 }, (_, i) => (i * 31) % 251);
 

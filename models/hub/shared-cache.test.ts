@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { InvalidInputError } from '../../core/errors.ts';
 import { hubSettings, localModel, type ModelOptions } from '../hub.ts';
-import { FakeHub, fakeCommit } from './fake-hub.ts';
+import { FakeHub, fakeCommit } from './fake-hub.test-support.ts';
 
 const other = 'decaf'.padEnd(40, '0');
 const files = { 'config.json': '{}', 'tokenizer.json': '{}', 'model.safetensors': 'weights' };

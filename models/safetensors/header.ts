@@ -57,7 +57,7 @@ export interface Header {
 }
 
 /** The Rust library refuses longer headers too. */
-export const maxHeaderBytes = 100_000_000;
+const maxHeaderBytes = 100_000_000;
 
 /** The header's length from the first eight bytes, checked against the file's size. */
 export function headerLength(first8: Uint8Array, fileBytes: number, where: string): number {

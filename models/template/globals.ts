@@ -100,7 +100,7 @@ function makeNamespace(args: readonly Value[], keywords: Keywords): Namespace {
 }
 
 /** Throws the template's own error with this message. */
-export class RaisedByTemplate extends OperationError {}
+class RaisedByTemplate extends OperationError {}
 
 /** `now`: the time `2026-01-02T03:04:05`. Without it, a template that reads the date is refused. */
 export function makeGlobals(now: string | undefined): Map<string, Value> {

@@ -51,7 +51,7 @@ const named: Readonly<Record<string, string>> = { '\\': '\\\\', '\n': '\\n', '\r
 const unprintable = /[\p{C}\p{Z}]/u;
 
 /** Single quotes, unless the text contains some and no double ones. */
-export function textRepr(text: string): string {
+function textRepr(text: string): string {
   const quote = text.includes("'") && !text.includes('"') ? '"' : "'";
   const shown = codePoints(text).map((point) => {
     if (point === quote) return `\\${point}`;

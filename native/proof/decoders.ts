@@ -1,5 +1,5 @@
 /** Two small decoders that between them use every operation of the engine. */
-import type { DecoderSpec, LayerSpec, LinearSpec, NormSpec, TensorSpec } from '../../core/decoder-spec.ts';
+import type { DecoderSpec, LayerSpec, LinearSpec, NormSpec, TensorSpec } from '../model/spec.ts';
 
 /** What the two differ in. */
 interface Features {

@@ -1,6 +1,6 @@
 /** The proof that this process's engine gives the bits that its arithmetic names: a probe against recorded digests. */
 import { deterministicProfile } from '../../core/records/profile-ids.ts';
-import type { ComputeType } from '../../core/ports/policy.ts';
+import type { ComputeType } from '../../core/parameters.ts';
 import type { EngineProof } from '../../core/wire/engine-proof.ts';
 import { arithmeticVersions } from '../arithmetic.ts';
 import { engineInfo } from '../engine-info.ts';

@@ -5,10 +5,11 @@
  */
 import { createHash } from 'node:crypto';
 import type { Hash } from 'node:crypto';
-import type { DecoderSpec } from '../../core/decoder-spec.ts';
-import type { ComputeType, PackedBatch } from '../../core/ports/policy.ts';
+import type { DecoderSpec } from '../model/spec.ts';
+import type { PackedBatch } from '../../core/ports/policy.ts';
+import type { ComputeType } from '../../core/parameters.ts';
 import { stateParts } from '../../core/records/state-parts.ts';
-import type { SamplingSettings } from '../../core/ports/sampler.ts';
+import type { SamplingSettings } from '../../core/sampling-settings.ts';
 import { adamw } from '../arrays.ts';
 import { createGenerator } from '../generate.ts';
 import { logProbEntropy, processLogits } from '../sampling.ts';

@@ -1,4 +1,4 @@
-// Digests of the blocks of a part of a state: the leaves of its digest (infra/store/digest.ts).
+// Digests of the blocks of a part of a state: the leaves of its digest (log/objects/digest.ts).
 #pragma once
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // Products with weights, on the back end that the options choose: `fixed` (own kernels, fp32, one order of every sum)
-// when deterministic, oneDNN or own bf16 kernels otherwise. All calls split their work over the team of `useThreads`.
+// when deterministic, own bf16 kernels otherwise. All calls split their work over the team of `useThreads`.
 #pragma once
 #include "model.h"
 

@@ -1,5 +1,5 @@
 // A decoder's structure and weights: fp32 masters in one flat buffer, in canonical order, and the copies that compute
-// reads. The structure comes from a DecoderSpec (core/decoder-spec.ts); no family of models is known here.
+// reads. The structure comes from a DecoderSpec (native/model/spec.ts); no family of models is known here.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// Reads a DecoderSpec (core/decoder-spec.ts) with checks: what crosses the border fits together before anything is
+// Reads a DecoderSpec (native/model/spec.ts) with checks: what crosses the border fits together before anything is
 // allocated.
 #pragma once
 #include "arguments.h"

@@ -7,14 +7,15 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stateParts } from '../../core/records/state-parts.ts';
-import type { ComputeType, EngineOptions } from '../../core/ports/policy.ts';
+import type { EngineOptions } from '../../core/ports/policy.ts';
+import type { ComputeType } from '../../core/parameters.ts';
 import { createGenerator, engineInfo } from '../index.ts';
 import type { EngineInfo, NativeTrainer } from '../index.ts';
 import { packageRoot } from '../package-root.ts';
 import { batchOf, decoder, trainerOf } from './decoders.ts';
 
 /** Classes of processors, the lowest first, each with the environment that lowers a higher one to it. */
-export const processorClasses = {
+const processorClasses = {
   avx2: { PETREL_ISA: 'avx2' },
   avx512: { PETREL_ISA: 'avx512' },
   avx512_bf16: { PETREL_ISA: 'avx512_bf16' },

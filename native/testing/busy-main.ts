@@ -1,6 +1,6 @@
 /** The thread behind `startWorker`. */
 import { parentPort, workerData } from 'node:worker_threads';
-import { request } from '../generate.fixtures.ts';
+import { request } from './generation.ts';
 import { createGenerator } from '../index.ts';
 import type { WorkerTask } from './busy-worker.ts';
 import { batchOf, decoder, trainerOf } from './decoders.ts';

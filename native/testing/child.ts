@@ -18,7 +18,7 @@ export interface ChildOptions {
 }
 
 /** Runs a TypeScript program of native/testing from its source until it ends. */
-export function runChild(program: string, { args = [], env = {}, node = [] }: ChildOptions = {}): ChildResult {
+function runChild(program: string, { args = [], env = {}, node = [] }: ChildOptions = {}): ChildResult {
   const stripTypes = join(packageRoot(), 'rewards/host/strip-types.mjs');
   const { status, signal, stdout, stderr } = spawnSync(
     process.execPath,

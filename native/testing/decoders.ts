@@ -3,13 +3,13 @@ import { at } from '../../core/at.ts';
 import type {
   Activation,
   DecoderSpec,
-  HeadKind,
   HeadSpec,
   LayerSpec,
   LinearPartSpec,
   NormSpec,
   TensorSpec,
-} from '../../core/decoder-spec.ts';
+} from '../model/spec.ts';
+import type { HeadKind } from '../../core/ports/policy.ts';
 import type { PackedBatch } from '../../core/ports/policy.ts';
 import type { PolicyOptions } from '../../core/ports/engines.ts';
 import { createTrainer, type NativeTrainer } from '../index.ts';
@@ -226,7 +226,7 @@ export function batchOf(spec: Pick<DecoderSpec, 'vocab'>, lengths: readonly numb
   );
 }
 
-export function packed(sequences: readonly (readonly number[])[], targets: readonly number[]): ScoredBatch {
+function packed(sequences: readonly (readonly number[])[], targets: readonly number[]): ScoredBatch {
   const cuSeqlens = [0];
   for (const sequence of sequences) cuSeqlens.push(at(cuSeqlens, -1) + sequence.length);
   const tokens_N = Int32Array.from(sequences.flat());

@@ -1,15 +1,7 @@
 /** Training and generation of a random small decoder with odd sizes, as one digest. Same seed, same work. */
 import { createHash } from 'node:crypto';
 import type { EngineOptions } from '../../core/ports/policy.ts';
-import {
-  generate,
-  isIdle,
-  randomShape,
-  randomInteger,
-  randomNumbers,
-  randomPrompt,
-  request,
-} from '../generate.fixtures.ts';
+import { generate, isIdle, randomShape, randomInteger, randomNumbers, randomPrompt, request } from './generation.ts';
 import { createGenerator, type NativeTrainer } from '../index.ts';
 import { batchOf, decoder, trainerOf } from './decoders.ts';
 

@@ -5,7 +5,7 @@
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ComputeType } from '../../core/ports/policy.ts';
+import type { ComputeType } from '../../core/parameters.ts';
 import { arithmeticVersions } from '../arithmetic.ts';
 import { packageRoot } from '../package-root.ts';
 import { recordedProbes } from '../proof/recorded.ts';
@@ -50,5 +50,5 @@ const header = `/**
  * The digests of the probe, by numeric profile. \`npm run record:arithmetic\` writes this file, on a processor that has
  * every profile.
  */
-export const recordedProbes: Readonly<Record<string, string>> = {`;
+const recordedProbes: Readonly<Record<string, string>> = {`;
 writeFileSync(join(packageRoot(), 'native/proof/recorded.ts'), `${[header, ...lines.sort(), '};'].join('\n')}\n`);

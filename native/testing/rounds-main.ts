@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { createGenerator } from '../index.ts';
-import { generate, request } from '../generate.fixtures.ts';
+import { generate, request } from './generation.ts';
 import { batchOf, decoder, trainerOf } from './decoders.ts';
 
 export interface Held {

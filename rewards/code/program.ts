@@ -3,7 +3,7 @@
  * answers.
  */
 import { UnfitError } from '../../core/errors.ts';
-import { LineSplitter } from '../host/lines.ts';
+import { LineSplitter } from '../lines.ts';
 import { packageFile } from '../package-file.ts';
 import { showLimit, type SandboxLimits } from '../sandbox/limits.ts';
 import { openWalls, trial } from '../sandbox/open-walls.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { LineSplitter } from './lines.ts';
+import { LineSplitter } from '../lines.ts';
 import { parseReply } from './protocol.ts';
 
 function linesOf(chunks: readonly Buffer[], limit?: number): string[] {

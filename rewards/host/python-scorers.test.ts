@@ -17,7 +17,7 @@ afterEach(async () => {
 });
 
 function host(spec: Omit<Extract<ScorerSpec, { type: 'builtin' }>, 'type'>): ScorerHost {
-  const opened = createScorerHost({ type: 'builtin', ...spec }, { timeoutMs: 20_000, memoryMb: 512, concurrency: 1 });
+  const opened = createScorerHost({ type: 'builtin', ...spec }, { timeoutMs: 600_000, memoryMb: 512, concurrency: 1 });
   hosts.push(opened);
   return opened;
 }
@@ -31,9 +31,9 @@ const row = (solutionStr: string, groundTruth: unknown, dataSource = 'numina_oly
 const scores = (outcomes: readonly ScoreOutcome[]) =>
   outcomes.map((outcome) => (outcome.ok ? outcome.score : outcome.code));
 
-describe.skipIf(!hasPackages())('scorers in Python (they need: node infra/bootstrap.mjs --scorers)', () => {
+describe.skipIf(!hasPackages())('scorers in Python (they need: node setup/main.mjs --scorers)', () => {
   test('a comparison that never ends is a wrong answer, and the next sample is unaffected', async () => {
-    const prime = host({ name: 'prime_math', settings: { comparison_timeout: 3 } });
+    const prime = host({ name: 'prime_math', settings: { comparison_timeout: 5 } });
     const outcomes = await prime.score([
       row('\\boxed{9**9**9**9}', 'x'),
       row('\\boxed{9**9**9\\pi}', '2\\pi'),
@@ -89,7 +89,7 @@ describe('without the packages', () => {
     const { hint } = (await host({})
       .score([row('5', '5')])
       .catch((error: unknown) => error as UnfitError)) as UnfitError;
-    expect(hint).toMatch(/^node \/.*infra\/bootstrap\.mjs --scorers$/);
+    expect(hint).toMatch(/^node \/.*setup\/main\.mjs --scorers$/);
     prepareScorer('math_dapo', {}, { timeoutMs: 1_000, memoryMb: 512 });
     expect(scores(await host({}).score([row('Answer: 5', '5', 'math')]))).toEqual([1]);
     rmSync(place, { recursive: true });

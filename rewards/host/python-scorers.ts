@@ -1,6 +1,6 @@
 /**
  * Built-in scorers in Python: the modules of rewards/python, with the packages that set-up has fetched into PETREL_HOME
- * (infra/bootstrap/scorers.mjs) and nothing of the user's own Python.
+ * (setup/scorers.mjs) and nothing of the user's own Python.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
@@ -31,7 +31,7 @@ export function checkPackagesHere(scorer: string): void {
   throw new UnfitError(
     'NoScorerPackages',
     `the scorer ${scorer} needs Python packages that are not in ${packagesFolder()}`,
-    { hint: `node ${packageFile('infra', 'bootstrap.mjs')} --scorers` },
+    { hint: `node ${packageFile('setup', 'main.mjs')} --scorers` },
   );
 }
 

@@ -146,7 +146,7 @@ function plainText(answer: string): Answer {
     .replace(/\\text\s*\{([^{}]*)\}/g, '$1')
     .replace(/[{}$\\]/g, '')
     .replace(/\s+/g, ' ')
-    .replace(/^[\s."'“”]+|[\s."'“”]+$/gu, '');
+    .replace(/^[\s."'“”]+|(?<![\s."'“”])[\s."'“”]+$/gu, '');
   return { type: 'text', text: text.toLowerCase() };
 }
 

@@ -83,7 +83,7 @@ function unwrapped(text: string): string {
 }
 
 /** Index of the brace that closes the one at `open`; −1 when there is none. Braces with a backslash do not count. */
-export function closingBrace(text: string, open: number): number {
+function closingBrace(text: string, open: number): number {
   let depth = 0;
   for (let i = open; i < text.length; i++) {
     if (text[i] === '\\') i += 1;

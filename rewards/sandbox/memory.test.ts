@@ -35,6 +35,10 @@ const places = testPlaces().flatMap(({ name, place }) => [
     : [{ name: `${name}, with cgroups`, python: place.python, walls: place.walls }]),
 ]);
 
+it.skipIf(places.length > 0)('programs are not run here, because no sandbox works', () => {
+  expect(testPlaces()).toEqual([]);
+});
+
 describe.skipIf(places.length === 0).each(places)('run by $name, a program', ({ walls, python }) => {
   it.each(memoryEaters)('that takes $takes is bounded', async ({ code }) => {
     const taken: number[] = [];

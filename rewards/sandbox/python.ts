@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { dirname, join } from 'node:path';
 import { UnfitError } from '../../core/errors.ts';
-import { scorerEnvironment } from '../host/environment.ts';
+import { scorerEnvironment } from '../environment.ts';
 import type { Bind } from './mounts.ts';
 
 export interface PythonFiles {

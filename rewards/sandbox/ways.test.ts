@@ -28,8 +28,9 @@ print(json.dumps({
   "library": tried(lambda: open("/petrel/guard", "ab")), "guard": tried(lambda: open("/proc/1/environ").read()),
 }))`;
 
-describe.skipIf(place === undefined)('as root', () => {
-  const { walls, python } = place!;
+describe.skipIf(place === undefined)('as root (skipped where no sandbox works)', () => {
+  // The body runs also where its tests are skipped.
+  const { walls, python } = place ?? ({} as NonNullable<typeof place>);
 
   async function seen(prefix: readonly string[]): Promise<unknown> {
     const way = workingWay({ ...walls, prefix });

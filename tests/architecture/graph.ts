@@ -60,6 +60,28 @@ export function cyclesOf(graph: Graph): string[][] {
   return cycles.sort();
 }
 
+/**
+ * Gives, for each folder, the imports between what lies in it: its folders, which are rooms, and its own files. At the
+ * top (''), the folders of infra stand for themselves: the log needs its fault points, and the servers need the log.
+ */
+export function roomGraphs(graph: Graph): Map<string, Map<string, Set<string>>> {
+  const rooms = new Map<string, Map<string, Set<string>>>();
+  for (const [path, targets] of graph) {
+    for (const target of targets) {
+      const [from, to] = [path.split('/'), target.split('/')];
+      let shared = 0;
+      while (from[shared] === to[shared]) shared++;
+      const roomOf = (parts: readonly string[]) =>
+        parts.slice(shared, shared === 0 && parts[0] === 'infra' ? 2 : shared + 1).join('/');
+      const folder = from.slice(0, shared).join('/');
+      const inFolder = rooms.get(folder) ?? new Map<string, Set<string>>();
+      inFolder.set(roomOf(from), (inFolder.get(roomOf(from)) ?? new Set()).add(roomOf(to)));
+      rooms.set(folder, inFolder);
+    }
+  }
+  return rooms;
+}
+
 /** Files that tools open by their path: settings, commands of package.json, tests. */
 const isEntry = (path: string): boolean => /\.test\.ts$|\.config\.ts$/.test(path);
 
@@ -72,24 +94,23 @@ export function unreached(root: string, files: readonly SourceFile[], graph: Gra
     'package.json',
     'vitest.config.ts',
     'cli/bin.mjs',
-    'infra/bootstrap/typescript.mjs',
-    'infra/bootstrap/programs-bundle.mjs',
+    'setup/typescript.mjs',
+    'setup/programs-bundle.mjs',
   ].map((path) => readFileSync(join(root, path), 'utf8'));
-  const isNamedIn = (text: string, path: string) => {
-    const name = basename(path, '.ts');
-    return text.includes(`${name}.js`) || text.includes(`${name}.ts`);
-  };
-  const reached = new Set<string>();
   const byPath = new Map(files.map((file) => [file.path, file]));
+  const byName = new Map<string, string[]>();
+  for (const { path } of files) byName.set(basename(path, '.ts'), [...(byName.get(basename(path, '.ts')) ?? []), path]);
+  /** Files of the names that stand in a text. */
+  const namedIn = (text: string): string[] =>
+    [...text.matchAll(/([\w.-]+)\.(?:js|ts)\b/g)].flatMap(([, name = '']) => byName.get(name) ?? []);
+  const reached = new Set<string>();
   const reach = (path: string): void => {
     if (reached.has(path)) return;
     reached.add(path);
     for (const target of graph.get(path) ?? []) reach(target);
-    const { text = '' } = byPath.get(path) ?? {};
-    for (const other of files) if (!reached.has(other.path) && isNamedIn(text, other.path)) reach(other.path);
+    for (const target of namedIn(byPath.get(path)?.text ?? '')) reach(target);
   };
-  for (const { path } of files) {
-    if (isEntry(path) || scripts.some((text) => isNamedIn(text, path))) reach(path);
-  }
+  for (const { path } of files) if (isEntry(path)) reach(path);
+  for (const text of scripts) for (const path of namedIn(text)) reach(path);
   return files.map(({ path }) => path).filter((path) => !reached.has(path));
 }

@@ -11,7 +11,7 @@ const ROOT = packageRoot();
 const folders = ['core', 'models', 'rewards', 'activities', 'workers', 'workflows', 'native', 'api/data'];
 
 /** Files that raise to powers only to wait longer after each failure. */
-const waiting = ['models/hub/download.ts', 'rewards/endpoint/retry.ts', 'workers/worker.ts'];
+const waiting = ['models/hub/download.ts', 'rewards/endpoint/retry.ts', 'workers/intake.ts'];
 
 const functions =
   'exp|expm1|log|log1p|log2|log10|pow|sin|cos|tan|asin|acos|atan|atan2|sinh|cosh|tanh|asinh|acosh|atanh|cbrt|hypot';

@@ -116,7 +116,7 @@ describe('a run that is not deterministic, on a machine that computes otherwise'
   it('applies its batches again in a new term, asks nobody, and does so whenever its trainer dies', async () => {
     await leftAfterFour('again', 'fp32', 'avx2');
     await petrel(otherMachine, 'up');
-    const more = ['trainer.total_training_steps=24', 'trainer.save_freq=12', '--accept'];
+    const more = ['trainer.total_training_steps=60', 'trainer.save_freq=30', '--accept'];
     await petrel(otherMachine, 'resume', 'again', ...more);
     const reasons = () => terms('again').map(({ reason }) => reason);
     const updated = (k: number) =>

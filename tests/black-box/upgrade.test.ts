@@ -13,7 +13,7 @@ const stackBuild = () =>
 const build = readFileSync(join(root, 'dist/build-id'), 'utf8');
 
 beforeAll(() => {
-  for (const path of ['package.json', 'tsconfig.json', 'cli/bin.mjs', 'infra/bootstrap', 'dist', 'build'])
+  for (const path of ['package.json', 'tsconfig.json', 'cli/bin.mjs', 'setup', 'dist', 'build'])
     cpSync(join(root, path), join(older, path), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(older, 'node_modules'));
   writeFileSync(join(older, 'dist/build-id'), 'an-older-build');

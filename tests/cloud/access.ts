@@ -1,8 +1,9 @@
 /**
  * Does a policy of AWS allow a call? As IAM decides it: each resource that the call touches needs a statement that
- * allows it, and none that denies it. Knows what core/fleet/controller-policy.ts uses: `*` in names, and StringEquals.
+ * allows it, and none that denies it. Knows what infra/fleet/ec2/controller-policy.ts uses: `*` in names, and
+ * StringEquals.
  */
-import type { PolicyDocument, Statement } from '../../core/fleet/store-policy.ts';
+import type { PolicyDocument, Statement } from '../../infra/fleet/ec2/store-policy.ts';
 import type { TestCloud } from './cloud.ts';
 import { Ec2Error } from './protocol.ts';
 import type { Form } from './protocol.ts';

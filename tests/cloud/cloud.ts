@@ -6,7 +6,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { PolicyDocument } from '../../core/fleet/store-policy.ts';
+import type { PolicyDocument } from '../../infra/fleet/ec2/store-policy.ts';
 import { usualAccount, poolKey } from './account.ts';
 import type { Account, Market, PoolOfMachines } from './account.ts';
 import { Faults } from './faults.ts';

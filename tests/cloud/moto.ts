@@ -1,5 +1,5 @@
 /**
- * moto, another emulator of EC2: its answers have the shape of the real ones. `node infra/bootstrap.mjs --tests` brings
+ * moto, another emulator of EC2: its answers have the shape of the real ones. `node setup/main.mjs --tests` brings
  * it.
  */
 import { dirname } from 'node:path';
@@ -9,7 +9,7 @@ import {
   DescribeSubnetsCommand,
   EC2Client,
 } from '@aws-sdk/client-ec2';
-import type { Ec2Machine } from '../../core/ports/provider.ts';
+import type { Ec2Machine } from '../../infra/fleet/ec2/machine.ts';
 import { freePorts, loopback } from '../../infra/ports.ts';
 import { toolPath } from '../s3-servers.ts';
 import { startServer } from '../servers.ts';
@@ -22,7 +22,7 @@ export interface MotoServer extends TestServer {
 /** Starts moto, whose state is in memory; only its log is under `folder`. */
 export async function startMoto(folder: string): Promise<MotoServer> {
   const path = toolPath('moto');
-  if (path === undefined) throw new Error('moto is missing: node infra/bootstrap.mjs --tests');
+  if (path === undefined) throw new Error('moto is missing: node setup/main.mjs --tests');
   const [port] = (await freePorts(1)) as [number];
   const endpoint = `http://${loopback}:${port}`;
   const env = { ...process.env, PYTHONPATH: dirname(dirname(path)) };
@@ -48,6 +48,7 @@ export async function machineOfMoto(
   client.destroy();
   const subnets = Subnets.filter(({ AvailabilityZone: zone }) => zones.includes(zone ?? ''));
   return {
+    kind: 'ec2',
     region,
     image: Images.find(({ Architecture }) => Architecture === 'x86_64')?.ImageId ?? '',
     subnets: Object.fromEntries(

@@ -1,5 +1,5 @@
 /** How tests use a cloud that is not AWS. */
-import type { Ec2Machine } from '../../core/ports/provider.ts';
+import type { Ec2Machine } from '../../infra/fleet/ec2/machine.ts';
 import type { TestCloud } from './cloud.ts';
 
 /** Any credentials will do; without some the SDK sends nothing. */
@@ -17,5 +17,5 @@ export function useTestCredentials(): void {
 /** A pool that is in order there. */
 export function machineOf({ account }: Pick<TestCloud, 'account'>): Ec2Machine {
   const { region, image, subnets, securityGroup } = account;
-  return { region, image, subnets, securityGroups: [securityGroup] };
+  return { kind: 'ec2', region, image, subnets, securityGroups: [securityGroup] };
 }

@@ -7,7 +7,7 @@ export function flatten(matrix: unknown): Float64Array {
   return Float64Array.from(matrixRows(matrix).flat(), toNumber);
 }
 
-export function rowLengths(matrix: unknown): number[] {
+function rowLengths(matrix: unknown): number[] {
   return matrixRows(matrix).map((row) => row.length);
 }
 

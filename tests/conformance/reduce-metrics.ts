@@ -10,7 +10,7 @@ export type Aggregation = 'mean' | 'sum' | 'min' | 'max';
  * Decided by a substring of the name, as in verl: `max` has priority over `min`, other names are averaged.
  * Case-sensitive.
  */
-export function aggregationOf(name: string): Aggregation {
+function aggregationOf(name: string): Aggregation {
   if (name.includes('max')) return 'max';
   if (name.includes('min')) return 'min';
   return 'mean';

@@ -3,22 +3,21 @@ import type { ByteSink } from '../../core/byte-sink.ts';
 import { thrownToJson } from '../../core/errors.ts';
 import { forwardOne } from '../../core/ports/one-lane.ts';
 import type {
-  BlockHash,
   ForwardOptions,
   OutputName,
   PackedBatch,
   PolicyEngine,
   StatePiece,
   StateSource,
-  WeightsFormat,
 } from '../../core/ports/policy.ts';
+import type { BlockHash, WeightsFormat } from '../../core/parameters.ts';
 import type { SamplerRoom } from '../../core/ports/sampler.ts';
 import type { ModelRef, PolicyOptions } from '../../core/ports/engines.ts';
 import { machineBytes } from '../../infra/machine-memory.ts';
 import type { NativeGenerator } from '../../native/index.ts';
 import { generatorWith, nativeEngines } from '../../workers/engine/engines/native/index.ts';
 import type { NativePolicy } from '../../workers/engine/engines/native/policy.ts';
-import { MemoryPlan } from '../../workers/engine/memory-plan.ts';
+import { MemoryPlan } from '../../workers/engine/engines/memory-plan.ts';
 import type { FromChild, Piece, SourceFacts, ToChild } from './child-engine-protocol.ts';
 
 const engines = nativeEngines(new MemoryPlan(machineBytes()));

@@ -1,6 +1,7 @@
 /** The messages between a test and its engine in a child process. */
 import type { ThrownJson } from '../../core/errors.ts';
-import type { StatePiece, WeightsFormat } from '../../core/ports/policy.ts';
+import type { StatePiece } from '../../core/ports/policy.ts';
+import type { WeightsFormat } from '../../core/parameters.ts';
 
 /** A method of the child's PolicyEngine or Sampler, or one of the child itself. */
 export type Target = 'child' | 'policy' | 'sampler';

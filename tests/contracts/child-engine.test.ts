@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { afterEach, describe, expect, it } from 'vitest';
 import { forwardOne } from '../../core/ports/one-lane.ts';
 import type { PolicyEngine } from '../../core/ports/policy.ts';
-import { Generation } from '../../workers/engine/generation.ts';
+import { Generation } from '../../workers/engine/generation/generation.ts';
 import { batchOf } from '../../native/testing/decoders.ts';
 import { childEngines } from './child-engine.ts';
 import { savedModel } from './model.ts';

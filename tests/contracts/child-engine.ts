@@ -10,19 +10,16 @@ import type {
   AdamW,
   BackwardPass,
   Call,
-  EngineParameter,
   ForwardOptions,
   ForwardResult,
   HeadKind,
   OutputName,
   PackedBatch,
   PolicyEngine,
-  BlockHash,
-  StatePart,
   StateSource,
   StepResult,
-  WeightsFormat,
 } from '../../core/ports/policy.ts';
+import type { EngineParameter, BlockHash, StatePart, WeightsFormat } from '../../core/parameters.ts';
 import type {
   DecodedTokens,
   GenerateRequest,
@@ -34,7 +31,7 @@ import type {
 import { packageRoot } from '../../infra/home.ts';
 import { arithmeticOf, engineInfo, nativeFacts } from '../../native/index.ts';
 import { SteppedStreams } from '../../workers/engine/engines/stepped-streams.ts';
-import { publicationRoot } from '../../workers/engine/roots.ts';
+import { publicationRoot } from '../../workers/engine/engines/roots.ts';
 import type { FromChild, Piece, Target, ToChild } from './child-engine-protocol.ts';
 
 export interface ChildOptions {

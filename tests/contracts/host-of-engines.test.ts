@@ -9,10 +9,10 @@ import type { Digest } from '../../core/ids.ts';
 import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { openFolderStore } from '../../infra/store/folder.ts';
-import { storeModelFolder } from '../../infra/store/model-facts.ts';
-import type { Completion, GenerationSettings } from '../../workers/engine/generation.ts';
-import { EngineHost } from '../../workers/engine/host.ts';
-import type { JobContext } from '../../workers/engine/host.ts';
+import { storeModelFolder } from '../../log/inputs/model-facts.ts';
+import type { Completion, GenerationSettings } from '../../workers/engine/generation/generation.ts';
+import { EngineHost } from '../../workers/engine/host/host.ts';
+import type { JobContext } from '../../workers/engine/job/context.ts';
 import { saveRandomModel } from '../random-model.ts';
 import { childEngines } from './child-engine.ts';
 

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { StateSource } from '../../core/ports/policy.ts';
 import { machineBytes } from '../../infra/machine-memory.ts';
 import { nativeEngines } from '../../workers/engine/engines/native/index.ts';
-import { MemoryPlan } from '../../workers/engine/memory-plan.ts';
+import { MemoryPlan } from '../../workers/engine/engines/memory-plan.ts';
 import { drain, engineContract, publicationOf, randomState } from './engine.ts';
 import type { Sampled } from './engine.ts';
 import { savedModel } from './model.ts';

@@ -1,6 +1,7 @@
 /** The contract of every provider. Each cloud's test calls this with a function that opens a provider of it. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Ec2Machine, Launch, Provider } from '../../core/ports/provider.ts';
+import type { Launch, Provider } from '../../core/ports/provider.ts';
+import type { Ec2Machine } from '../../infra/fleet/ec2/machine.ts';
 import type { Place } from '../../core/fleet/types.ts';
 
 export interface CloudUnderTest {

@@ -22,17 +22,19 @@ describe('a run on two engines in child processes', () => {
   const children: { readonly child: ChildProcess; readonly is: 'policy' | 'sampler' }[] = [];
   const onStart = (child: ChildProcess, is: 'policy' | 'sampler') => void children.push({ child, is });
   const passes: (readonly PackedBatch[])[] = [];
-  const loop = new InProcessLoop(sevens, [
-    childEngines({
-      name: 'torch',
-      lanes: 2,
-      lineage: true,
-      seeded: true,
-      onStart,
-      onForward: (some) => passes.push(some),
-    }),
-    childEngines({ name: 'vllm', seeded: true, onStart }),
-  ]);
+  const loop = new InProcessLoop(sevens, {
+    engines: [
+      childEngines({
+        name: 'torch',
+        lanes: 2,
+        lineage: true,
+        seeded: true,
+        onStart,
+        onForward: (some) => passes.push(some),
+      }),
+      childEngines({ name: 'vllm', seeded: true, onStart }),
+    ],
+  });
   beforeAll(() => loop.up());
   afterAll(() => loop.remove());
 

@@ -10,7 +10,7 @@ import {
 import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it } from 'vitest';
 import type { Store } from '../../core/ports/store.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
-import { sha256 } from '../../infra/store/digest.ts';
+import { sha256 } from '../../log/objects/digest.ts';
 import { openStore } from '../../infra/store/open.ts';
 import { probeStore } from '../../infra/store/probe.ts';
 import type { S3Connection } from '../../infra/store/s3/client.ts';

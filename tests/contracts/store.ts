@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Store } from '../../core/ports/store.ts';
 import { probeStore, raceCreates } from '../../infra/store/probe.ts';
-import { sha256 } from '../../infra/store/digest.ts';
+import { sha256 } from '../../log/objects/digest.ts';
 import { operations, runOnModel } from './store-model.ts';
 
 const bytes = (text: string) => new TextEncoder().encode(text);

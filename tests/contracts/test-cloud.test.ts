@@ -1,6 +1,6 @@
 /** The provider on the test cloud: the contract, and what moto cannot show. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { controllerPolicy } from '../../core/fleet/controller-policy.ts';
+import { controllerPolicy } from '../../infra/fleet/ec2/controller-policy.ts';
 import type { Provider } from '../../core/ports/provider.ts';
 import { ec2Provider } from '../../infra/fleet/ec2/provider.ts';
 import { roleOf } from '../cloud/access.ts';

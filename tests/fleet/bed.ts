@@ -6,7 +6,7 @@ import { poll } from '../../infra/poll.ts';
 import { freePorts } from '../../infra/ports.ts';
 import { ensureStack, stackName } from '../../infra/stack/index.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
-import { FleetLog } from '../../infra/store/fleet-log.ts';
+import { FleetLog } from '../../log/fleet/fleet-log.ts';
 import { runWords } from '../cli.ts';
 import type { CommandResult } from '../cli.ts';
 import type { CloudOptions } from '../cloud/cloud.ts';

@@ -1,8 +1,8 @@
 /** Which instances are given back because they do not work, on a real store. */
 import { afterAll, describe, expect, it } from 'vitest';
 import { checkFleetSpec } from '../../core/fleet/spec.ts';
-import { FleetLog } from '../../infra/store/fleet-log.ts';
-import type { KnownInstance } from '../../infra/store/fleet-log.ts';
+import { FleetLog } from '../../log/fleet/fleet-log.ts';
+import type { KnownInstance } from '../../log/fleet/fleet-log.ts';
 import { cliHome } from '../cli.ts';
 import { noteOverdue } from '../../activities/fleet/endings.ts';
 

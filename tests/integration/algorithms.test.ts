@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runIssues } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';
-import { getBlob } from '../../infra/store/blobs.ts';
+import { getBlob } from '../../log/objects/blobs.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { bothCorrections, recipeWith, soundMetrics, withLoss } from '../algorithm-recipes.ts';
 import { InProcessLoop, sevens } from '../in-process-loop.ts';

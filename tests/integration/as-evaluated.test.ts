@@ -95,15 +95,8 @@ const recipes = (): Tree[] => [
 const others: readonly (readonly [reason: string, ...names: string[]])[] = [
   ['agents: episodes of several turns', 'advantages/gigpo ', 'advantages/sessions ', 'advantages/groups divideRows'],
   [
-    'a run that trains on several processes: it has one',
-    'balance/partitions ',
-    'balance/ranks ',
-    'balance/verl-micro-batches ',
-  ],
-  [
     'nothing: it forms the input of a case, a default or an error',
     'ragged raggedRows',
-    'masked-stats maskedVar',
     'validation-metrics coreOf',
     'positive-nll countPositiveTokens',
     'advantages/gdpo named',

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';
 import type { Counters } from '../../core/records/schema.ts';
 import { curriculumBlob, decodeCurriculum } from '../../core/wire/curriculum.ts';
-import { getJsonBlob } from '../../infra/store/blobs.ts';
+import { getJsonBlob } from '../../log/objects/blobs.ts';
 import { essencesOf } from '../essences.ts';
 import { InProcessLoop } from '../in-process-loop.ts';
 import type { RunInProcess } from '../in-process-loop.ts';

@@ -7,7 +7,7 @@ import { checkpointManifest, resultRecord, updateRecord, weightsManifest } from 
 import type { StatusEntry } from '../../core/records/schema.ts';
 import { stopStack } from '../../infra/stack/index.ts';
 import type { ProcessIdentity } from '../../infra/stack/process.ts';
-import { encodeRecord, needRecord } from '../../infra/store/records.ts';
+import { encodeRecord, needRecord } from '../../log/objects/records.ts';
 import { sharesVariable } from '../../workers/membership.ts';
 import { runWords } from '../cli.ts';
 import { harm, keepCopy } from '../damage.ts';

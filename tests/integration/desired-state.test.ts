@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest';
-import { appendStatus } from '../../infra/store/status.ts';
+import { appendStatus } from '../../log/run/status.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { patienceMs } from '../patience.ts';
 import { loopWithFaults } from '../loop-with-faults.ts';

@@ -3,7 +3,7 @@ import type { Tree } from '../../core/recipe/index.ts';
 import { reproducibleMetrics } from '../../core/metrics.ts';
 import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
-import { getBlob } from '../../infra/store/blobs.ts';
+import { getBlob } from '../../log/objects/blobs.ts';
 import { engineInfo } from '../../native/index.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { LoopUnderTest, onePool, separatePools } from '../loop-under-test.ts';

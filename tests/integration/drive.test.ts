@@ -77,11 +77,9 @@ const activities: Omit<Activities, 'fireSchedule'> = {
   },
   async rollout(ref) {
     await reach(ref, 'rollout');
-    return {};
   },
   async reward(ref) {
     await reach(ref, 'reward');
-    return {};
   },
   async advantage(ref) {
     const run = await reach(ref, 'advantage');

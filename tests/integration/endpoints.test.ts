@@ -7,8 +7,8 @@ import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
 import { parseScoreTable } from '../../core/wire/score-table.ts';
 import { poll } from '../../infra/poll.ts';
-import { getJsonBlob } from '../../infra/store/blobs.ts';
-import { readRecord } from '../../infra/store/records.ts';
+import { getJsonBlob } from '../../log/objects/blobs.ts';
+import { readRecord } from '../../log/objects/records.ts';
 import { ChatServer, says } from '../../rewards/endpoint/chat-server.test-support.ts';
 import type { Answering, SeenRequest } from '../../rewards/endpoint/chat-server.test-support.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
@@ -318,11 +318,11 @@ async def compute_score(data_source, solution_str, ground_truth, extra_info, rew
 
   it('in TypeScript asks through petrel, within the limits, longer than reward.timeout and without the key (seed 42)', async () => {
     server.answering = async (request, n) => {
-      await new Promise((resolve) => setTimeout(resolve, n <= 2 ? 1_500 : 20));
+      await new Promise((resolve) => setTimeout(resolve, n <= 2 ? 7_000 : 20));
       return judging(request, n);
     };
     const path = file('asks.ts', typescript);
-    const run = await loop.completed(own(path, { num_workers: 4, timeout: 1 }, { max_concurrent: 2 }));
+    const run = await loop.completed(own(path, { num_workers: 4, timeout: 6 }, { max_concurrent: 2 }));
     const { scores, texts, reasons } = await scored(run);
     expect(reasons).toEqual([]);
     expect(scores).toHaveLength(16);

@@ -1,6 +1,6 @@
 /** FlowRL in runs: a model of log Z of each prompt is trained beside the policy. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { getBlob } from '../../infra/store/blobs.ts';
+import { getBlob } from '../../log/objects/blobs.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { InProcessLoop, sevens } from '../in-process-loop.ts';
 

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { verifyLedger } from '../../api/ledger/verify.ts';
 import { keys } from '../../core/records/keys.ts';
-import { RunLog } from '../../infra/store/run-log.ts';
+import { RunLog } from '../../log/run/run-log.ts';
 import { runWords } from '../cli.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';

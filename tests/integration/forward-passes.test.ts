@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';
 import { runIssues } from '../../core/recipe/index.ts';
-import { getBlob } from '../../infra/store/blobs.ts';
+import { getBlob } from '../../log/objects/blobs.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import type { BatchTensors } from '../../models/batch-tensors.ts';
 import { recipeWith } from '../algorithm-recipes.ts';

@@ -9,7 +9,7 @@ import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { faultsVariable } from '../../infra/faults/index.ts';
 import { stopStack } from '../../infra/stack/index.ts';
-import { sweepStore } from '../../infra/retention/sweep.ts';
+import { sweepStore } from '../../log/retention/sweep.ts';
 import { builtFile } from '../../infra/home.ts';
 import { payloadCodec } from '../../infra/temporal/payload-codec.ts';
 import { taskQueue } from '../../core/wire/workflow.ts';

@@ -11,6 +11,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import type { Store } from '../../core/ports/store.ts';
 import { declarationSubject } from '../../core/wire/declarations.ts';
 import { endedSamplesSubject, samplesTakenSubject } from '../../core/wire/ended-samples.ts';
+import { feedAsksSubject, feedAskSubject, feedSubject } from '../../core/wire/feed.ts';
 import { journalReadSubject, journalStream, journalSubject } from '../../core/wire/journal.ts';
 import {
   claimsOf,
@@ -37,13 +38,13 @@ import { permitSubject } from '../../core/wire/permits.ts';
 import { identityText, inboxOf } from '../../core/wire/worker-identity.ts';
 import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
 import { connectNats, connectSystem } from '../../infra/nats/connection.ts';
-import { Departures } from '../../infra/nats/departures.ts';
-import { Dispatcher, jobIdOf } from '../../infra/nats/dispatcher.ts';
-import type { JobRequest } from '../../infra/nats/dispatcher.ts';
+import { Departures } from '../../infra/nats/access/departures.ts';
+import { Dispatcher, jobIdOf } from '../../infra/nats/jobs/dispatcher.ts';
+import type { JobRequest } from '../../core/ports/jobs.ts';
 import { workerApiPrefix } from '../../infra/nats/exchange.ts';
 import { poll } from '../../infra/poll.ts';
 import { openStore } from '../../infra/store/open.ts';
-import { provenFailure } from '../../infra/store/result-proof.ts';
+import { provenFailure } from '../../log/objects/result-proof.ts';
 import { commitScores, rewardJob, rewardPuller } from '../reward-jobs.ts';
 import { startNats } from '../servers.ts';
 import { patienceMs } from '../patience.ts';
@@ -159,6 +160,8 @@ describe('the server refuses to publish', () => {
     ['that a trainer has taken a run', leaseTakenSubject],
     ['the end of a run', leaseSubject],
     ['the progress of a run', liveSubject('run')],
+    ['news of a run', feedSubject('run')],
+    ['a question for the feed of a run', feedAskSubject('run')],
     ['into the inbox of another worker', `${inboxOf(victimIdentity)}.abc`],
     ['into an inbox of the control process', '_INBOX.abc'],
     ['the declaration of a stream', '$JS.API.STREAM.CREATE.MINE'],
@@ -195,6 +198,8 @@ describe('the server refuses to hear', () => {
     ['the presence of other workers', presencesSubject],
     ['the leases of trainers, without being one', leaseTakenSubject],
     ['the progress of a run', liveSubject('*')],
+    ['news of a run', feedSubject('*')],
+    ['questions for feeds', feedAsksSubject],
     ['requests to JetStream', '$JS.API.>'],
     ['events of the system account', '$SYS.>'],
   ])('%s', async (_, subject) => {
@@ -379,6 +384,8 @@ const forbidden = (runId: string, jobId: string): string[] => [
   jobSubject('trainer', 'any', runId, jobId),
   leaseSubject,
   liveSubject(runId),
+  feedSubject(runId),
+  feedAskSubject(runId),
 ];
 
 /** How many messages each stream has ever had; fails for a stream that was deleted. */

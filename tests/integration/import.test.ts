@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openStack } from '../../api/index.ts';
 import type { Stack } from '../../api/index.ts';
 import { importRecipe } from '../../api/recipes/import/import-recipe.ts';
-import type { SourceInputs } from '../../api/recipes/import/read-source.ts';
+import type { ImportInputs } from '../../api/recipes/import/read-source.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { temporaryHome } from '../servers.ts';
@@ -43,7 +43,7 @@ function rows(count: number): string {
 
 interface Fixture {
   readonly file: string;
-  readonly inputs?: Partial<SourceInputs>;
+  readonly inputs?: Partial<ImportInputs>;
   /** Keys of the recipe that show the construct which the fixture is about. */
   readonly keys: Tree;
 }

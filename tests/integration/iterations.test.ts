@@ -5,11 +5,11 @@ import { metricInfo } from '../../core/metrics.ts';
 import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord, weightsManifest } from '../../core/records/schema.ts';
-import { drawsFrom } from '../../core/rl/draws.ts';
+import { drawsPast } from '../../core/rl/draws.ts';
 import { builtFile } from '../../infra/home.ts';
-import { listWorkers } from '../../infra/nats/presence.ts';
-import { getBlob } from '../../infra/store/blobs.ts';
-import { readRecord } from '../../infra/store/records.ts';
+import { listWorkers } from '../../infra/nats/jobs/presence.ts';
+import { getBlob } from '../../log/objects/blobs.ts';
+import { readRecord } from '../../log/objects/records.ts';
 import { dataConverterOf } from '../../infra/temporal/connection.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
@@ -57,7 +57,7 @@ describe('a run of four iterations (seed 42)', () => {
     const stream = { rows: (await run.log.revision()).inputs.trainRows, seed: 42, shuffle: true };
     const outcomes = made.flatMap(({ batch }) => batch.draws);
     expect(outcomes.map(({ draw, row }) => ({ draw, row }))).toEqual(
-      drawsFrom(stream, 0, iterations * 4).map(({ draw, row }) => ({ draw, row })),
+      drawsPast(stream, 0, iterations * 4, []).map(({ draw, row }) => ({ draw, row })),
     );
     expect(new Set(outcomes.map(({ fate }) => fate))).toEqual(new Set(['trained']));
     for (const { batch } of made)

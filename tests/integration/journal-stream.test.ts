@@ -11,10 +11,10 @@ import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
 import { declareStreams } from '../../infra/nats/declarations.ts';
 import { readMessage } from '../../infra/nats/incoming.ts';
-import { Journal } from '../../infra/nats/journal.ts';
-import { purgeJournal, readEntries } from '../../infra/nats/journal-entries.ts';
+import { Journal } from '../../infra/nats/journal/journal.ts';
+import { purgeJournal, readEntries } from '../../infra/nats/journal/journal-entries.ts';
 import { poll } from '../../infra/poll.ts';
-import { claimSecret } from '../../infra/store/result-proof.ts';
+import { claimSecret } from '../../log/objects/result-proof.ts';
 import { startNats } from '../servers.ts';
 import { patienceMs } from '../patience.ts';
 

@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
-import { needRecord } from '../../infra/store/records.ts';
+import { needRecord } from '../../log/objects/records.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
 import { paceVariable } from '../../workers/engine/engines/native/paced-sampler.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { exportPolicy } from '../../api/checkpoints/export.ts';
-import { inTable, listedMetrics, metricNames, metricRows } from '../../api/runs/metric-rows.ts';
+import { inTable, listMetrics, metricNames, metricRows } from '../../api/runs/metric-rows.ts';
 import { METRICS, metricInfo } from '../../core/metrics.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { measureOf } from '../../core/validation-measure.ts';
@@ -116,7 +116,7 @@ describe('metrics', () => {
   it('are all in the table', () => {
     expect(reported.length).toBeGreaterThan(30);
     expect(reported.filter((name) => metricInfo(name) === undefined)).toEqual([]);
-    expect(listedMetrics(reported).every(({ doc }) => doc !== '')).toBe(true);
+    expect(listMetrics(reported).every(({ doc }) => doc !== '')).toBe(true);
   });
 
   it('have the entropy of the sampling policy without a coefficient, and no entropy in the loss', async () => {

@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Presence } from '../../core/wire/messages.ts';
 import { metadataVariable } from '../../infra/fleet/ec2-metadata.ts';
-import { watchPresence } from '../../infra/nats/presence.ts';
+import { watchPresence } from '../../infra/nats/jobs/presence.ts';
 import { freePorts, loopback } from '../../infra/ports.ts';
 import { logTail } from '../../infra/stack/index.ts';
 import { signalProcess } from '../../infra/stack/process.ts';

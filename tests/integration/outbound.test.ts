@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { DescribeInstancesCommand } from '@aws-sdk/client-ec2';
 import { HeadBucketCommand } from '@aws-sdk/client-s3';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { FakeHub, fakeCommit } from '../../models/hub/fake-hub.ts';
+import { FakeHub, fakeCommit } from '../../models/hub/fake-hub.test-support.ts';
 import { HubClient } from '../../models/hub/client.ts';
 import { send } from '../../rewards/endpoint/post.ts';
 import { startRecordingProxy } from '../recording-proxy.ts';

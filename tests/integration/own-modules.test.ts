@@ -11,7 +11,7 @@ import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { runWords } from '../cli.ts';
-import { RunLog } from '../../infra/store/run-log.ts';
+import { RunLog } from '../../log/run/run-log.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { kill } from '../stack-under-test.ts';

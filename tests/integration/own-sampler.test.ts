@@ -8,7 +8,7 @@ import type { Tree } from '../../core/recipe/index.ts';
 import { drawsPast } from '../../core/rl/draws.ts';
 import { chooseByWeight } from '../../core/rl/weighted-choice.ts';
 import { lastSampling } from '../../core/wire/own-sampler.ts';
-import { getJsonBlob } from '../../infra/store/blobs.ts';
+import { getJsonBlob } from '../../log/objects/blobs.ts';
 import { runWords } from '../cli.ts';
 import { essences } from '../killed-run.ts';
 import { onePool } from '../loop-under-test.ts';

@@ -9,8 +9,8 @@ import type { EndpointLimits } from '../../core/endpoint.ts';
 import type { PermitTiming } from '../../core/wire/permits.ts';
 import { connectNats } from '../../infra/nats/connection.ts';
 import type { HasNats } from '../../infra/nats/connection.ts';
-import { PermitHolder } from '../../infra/nats/permit-holder.ts';
-import { PermitOffice } from '../../infra/nats/permit-office.ts';
+import { PermitHolder } from '../../infra/nats/permits/permit-holder.ts';
+import { PermitOffice } from '../../infra/nats/permits/permit-office.ts';
 import { startNats } from '../servers.ts';
 
 const timing: PermitTiming = { leaseMs: 1_200, pollMs: 300, minuteMs: 2_000, silenceMs: 1_500 };

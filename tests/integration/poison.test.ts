@@ -2,7 +2,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { skipBatch } from '../../api/runs/skip.ts';
 import type { ArmedFault } from '../../infra/faults/index.ts';
-import { readRecord } from '../../infra/store/records.ts';
+import { readRecord } from '../../log/objects/records.ts';
 import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { updateRecord } from '../../core/records/schema.ts';

@@ -1,7 +1,7 @@
 /** Runs that learn pairs of given responses: `kind: dpo` and `kind: rm`. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';
-import { getBlob } from '../../infra/store/blobs.ts';
+import { getBlob } from '../../log/objects/blobs.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { InProcessLoop } from '../in-process-loop.ts';
 import type { RunInProcess } from '../in-process-loop.ts';

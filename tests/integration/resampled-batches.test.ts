@@ -1,7 +1,7 @@
 /** Batches that need more than the samples of their prompts: PF-PPO draws them again, ReMax adds greedy responses. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';
-import { getBlob } from '../../infra/store/blobs.ts';
+import { getBlob } from '../../log/objects/blobs.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { essencesOf } from '../essences.ts';
 import { InProcessLoop, sevens } from '../in-process-loop.ts';

@@ -10,7 +10,7 @@ import { builtProgram } from '../../infra/home.ts';
 import { stackName, stopStack } from '../../infra/stack/index.ts';
 import { signalProcess } from '../../infra/stack/process.ts';
 import { openStore } from '../../infra/store/open.ts';
-import { RunLog } from '../../infra/store/run-log.ts';
+import { RunLog } from '../../log/run/run-log.ts';
 import { runWords } from '../cli.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';

@@ -8,7 +8,7 @@ import { keys } from '../../core/records/keys.ts';
 import { weightsManifest } from '../../core/records/schema.ts';
 import { stopStack } from '../../infra/stack/index.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
-import { needRecord, readRecord } from '../../infra/store/records.ts';
+import { needRecord, readRecord } from '../../log/objects/records.ts';
 import { checkpointElements } from '../../models/checkpoint.ts';
 import { engineInfo } from '../../native/index.ts';
 import { sharesVariable } from '../../workers/membership.ts';

@@ -2,9 +2,9 @@
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { runIdPattern } from '../../core/ids.ts';
-import { temporalScheduleId } from '../../infra/schedules/reconcile.ts';
+import { temporalScheduleId } from '../../infra/temporal/reconcile-schedule.ts';
 import { readStack } from '../../infra/stack/index.ts';
-import type { ScheduleLog } from '../../infra/store/schedule-log.ts';
+import type { ScheduleLog } from '../../log/schedules/schedule-log.ts';
 import { describeSchedule } from '../../infra/temporal/schedules.ts';
 import { long, outcomes, rarely, SchedulesUnderTest, second, short } from '../schedules-under-test.ts';
 import { patienceMs } from '../patience.ts';

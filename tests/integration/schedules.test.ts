@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ScheduleSummary } from '../../api/schedules/summary.ts';
 import { runIdPattern } from '../../core/ids.ts';
 import { isoSeconds } from '../../core/schedules/decide.ts';
-import { temporalScheduleId } from '../../infra/schedules/reconcile.ts';
-import { changeSchedule, ScheduleLog } from '../../infra/store/schedule-log.ts';
+import { temporalScheduleId } from '../../infra/temporal/reconcile-schedule.ts';
+import { changeSchedule, ScheduleLog } from '../../log/schedules/schedule-log.ts';
 import { describeSchedule } from '../../infra/temporal/schedules.ts';
 import { long, outcomes, rarely, SchedulesUnderTest, second, short } from '../schedules-under-test.ts';
 

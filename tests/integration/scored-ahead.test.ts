@@ -13,7 +13,7 @@ import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { faultsVariable } from '../../infra/faults/index.ts';
-import { needRecord } from '../../infra/store/records.ts';
+import { needRecord } from '../../log/objects/records.ts';
 import type { Standing } from '../inject.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { makeUnevenModel, unevenRecipe } from '../uneven-model.ts';

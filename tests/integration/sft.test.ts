@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { getBlob } from '../../infra/store/blobs.ts';
-import { readDataset } from '../../infra/store/datasets.ts';
-import { modelFolder } from '../../infra/store/model-facts.ts';
+import { getBlob } from '../../log/objects/blobs.ts';
+import { readDataset } from '../../log/inputs/datasets.ts';
+import { modelFolder } from '../../log/inputs/model-facts.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { BlockCache, openDataset } from '../../models/dataset-rows.ts';
 import { openTokenizer } from '../../models/tokenizer.ts';

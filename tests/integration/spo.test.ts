@@ -5,14 +5,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';
 import type { Counters } from '../../core/records/schema.ts';
-import { drawsFrom } from '../../core/rl/draws.ts';
+import { drawsPast } from '../../core/rl/draws.ts';
 import { promptRate, promptSamplingWeight, rhoOf, updateTracker } from '../../core/rl/spo-tracker.ts';
 import { chooseByWeight } from '../../core/rl/weighted-choice.ts';
 import { decodeTrackers, responsesBlob, trackersBlob } from '../../core/wire/prompt-trackers.ts';
 import type { TrackedPrompt } from '../../core/wire/prompt-trackers.ts';
 import { keys } from '../../core/records/keys.ts';
-import { sweepStore } from '../../infra/retention/sweep.ts';
-import { getBlob, getJsonBlob } from '../../infra/store/blobs.ts';
+import { sweepStore } from '../../log/retention/sweep.ts';
+import { getBlob, getJsonBlob } from '../../log/objects/blobs.ts';
 import { decodeBatch } from '../../models/batch-tensors.ts';
 import { decodeLastResponses } from '../../models/last-responses.ts';
 import { essencesOf } from '../essences.ts';
@@ -50,7 +50,7 @@ describe('a run with the estimator spo (seed 42)', () => {
     for (const { batch } of undisturbed.iterations) {
       const trackers = await trackersOf(undisturbed, batch.before);
       expect(batch.after.cursor).toBe(batch.before.cursor + 6);
-      const next = drawsFrom({ rows: 9, seed: 42, shuffle: true }, batch.before.cursor, 6);
+      const next = drawsPast({ rows: 9, seed: 42, shuffle: true }, batch.before.cursor, 6, []);
       const weights = next.map(({ row }) => promptSamplingWeight(trackers.get(row) ?? start));
       const chosen = chooseByWeight(
         weights,

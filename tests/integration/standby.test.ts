@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { mergeTrees } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import type { Presence } from '../../core/wire/messages.ts';
-import { listWorkers } from '../../infra/nats/presence.ts';
+import { listWorkers } from '../../infra/nats/jobs/presence.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
 import { runWords } from '../cli.ts';
 import { essences as essencesOf } from '../killed-run.ts';

@@ -13,14 +13,14 @@ import {
   S3Client,
 } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { controllerPolicy } from '../../core/fleet/controller-policy.ts';
-import { storePolicy } from '../../core/fleet/store-policy.ts';
+import { controllerPolicy } from '../../infra/fleet/ec2/controller-policy.ts';
+import { storePolicy } from '../../infra/fleet/ec2/store-policy.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
 import { poll } from '../../infra/poll.ts';
 import { freePorts } from '../../infra/ports.ts';
 import { ensureStack, stackName } from '../../infra/stack/index.ts';
-import { needRecord } from '../../infra/store/records.ts';
+import { needRecord } from '../../log/objects/records.ts';
 import { runWords } from '../cli.ts';
 import { startMachine } from '../joined-machine.ts';
 import type { JoinedMachine } from '../joined-machine.ts';

@@ -8,8 +8,8 @@ import { resultRecord } from '../../core/records/schema.ts';
 import { parseScoreTable } from '../../core/wire/score-table.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { freePorts, loopback } from '../../infra/ports.ts';
-import { getJsonBlob } from '../../infra/store/blobs.ts';
-import { readRecord } from '../../infra/store/records.ts';
+import { getJsonBlob } from '../../log/objects/blobs.ts';
+import { readRecord } from '../../log/objects/records.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import { startServer, type TestServer } from '../servers.ts';
 

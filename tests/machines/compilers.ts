@@ -20,7 +20,7 @@ export const compilerRows = () =>
 
 async function builds(name: string): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'petrel-build-'));
-  const module = join(packageRoot(), 'infra/bootstrap/compiler.mjs');
+  const module = join(packageRoot(), 'setup/compiler.mjs');
   const program = `import { buildNative } from ${JSON.stringify(module)};
 await buildNative({ root: ${JSON.stringify(packageRoot())}, folder: ${JSON.stringify(folder)}, cores: 2, hint: '', more: ['-DOUTPUT_DIR=${folder}'] });
 process.dlopen({ exports: {} }, ${JSON.stringify(join(folder, 'petrel.node'))});

@@ -104,7 +104,7 @@ async function fetchesServers(): Promise<void> {
     const environment = join(machine.folder, 'environment');
     execFileSync('python3', ['-m', 'venv', '--without-pip', environment]);
     const path = `PATH=${join(environment, 'bin')}:${process.env['PATH']}`;
-    succeeded(await machine.run('env', path, process.execPath, join(root, 'infra/bootstrap.mjs')));
+    succeeded(await machine.run('env', path, process.execPath, join(root, 'setup/main.mjs')));
     ok(existsSync(join(machine.petrelHome, 'toolchain/tools.json')));
   } finally {
     await machine.remove();
@@ -116,7 +116,7 @@ async function installsPackages(): Promise<void> {
   await on(together(npm, { env: { npm_config_cache: join(homedir(), '.npm') } }), async (machine) => {
     const copy = join(machine.folder, 'checkout');
     writeSmallProject(root, copy);
-    const step = `import { npmStep } from ${JSON.stringify(join(copy, 'infra/bootstrap/npm.mjs'))};
+    const step = `import { npmStep } from ${JSON.stringify(join(copy, 'setup/npm.mjs'))};
 console.log(await npmStep({ root: ${JSON.stringify(copy)}, home: ${JSON.stringify(machine.petrelHome)} }).run());`;
     succeeded(await machine.run(process.execPath, '--input-type=module', '-e', step));
     match(succeeded(await machine.run(join(copy, 'node_modules/.bin/tsc'), '--version')).text, /^Version/);

@@ -22,8 +22,8 @@ export function writeSmallProject(root: string, copy: string): void {
   };
   const needed = ['yaml', 'typescript'].flatMap((name) => [...closure(lock, name)]);
   const packages = { '': project, ...Object.fromEntries(needed.map((path) => [path, lock.packages[path]])) };
-  mkdirSync(join(copy, 'infra'), { recursive: true });
-  cpSync(join(root, 'infra/bootstrap'), join(copy, 'infra/bootstrap'), { recursive: true });
+  mkdirSync(copy, { recursive: true });
+  cpSync(join(root, 'setup'), join(copy, 'setup'), { recursive: true });
   copyFileSync(join(root, '.npmrc'), join(copy, '.npmrc'));
   writeFileSync(join(copy, 'package.json'), JSON.stringify(project, null, 2));
   writeFileSync(join(copy, 'package-lock.json'), JSON.stringify({ ...lock, packages }, null, 2));

@@ -94,7 +94,7 @@ export class Bed {
   #writeScorer(): string {
     const path = join(this.loop.inputs.folder, 'sevens-with-faults.mjs');
     const body = [
-      // A scorer gets none of the worker's environment variables (rewards/host/environment.ts).
+      // A scorer gets none of the worker's environment variables (rewards/environment.ts).
       `process.env.${faultsVariable} = ${JSON.stringify(process.env[faultsVariable])};`,
       `const { faultPoint } = await import(${JSON.stringify(builtFile('infra/faults/index.js'))});`,
       'export function computeScore({ solutionStr }) {',

@@ -38,7 +38,7 @@ export const faults = {
 export type FaultName = keyof typeof faults;
 
 /** The stages of an iteration, and the decisions between them. */
-export const stageNames = [
+const stageNames = [
   'open',
   'rollout',
   'reward',

@@ -137,7 +137,7 @@ export function armedFault(id: string, { pair, iteration, nth }: Strike, runId: 
   };
 }
 
-export function factsOf({ facts, counts }: Pair, iteration: number): FaultFacts {
+function factsOf({ facts, counts }: Pair, iteration: number): FaultFacts {
   return counts === 'none' ? facts : { ...facts, iteration: counts === 'from position' ? iteration - 1 : iteration };
 }
 

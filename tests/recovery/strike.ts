@@ -43,7 +43,7 @@ interface Context {
   readonly alone: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
-export const olderCopy = (bed: Bed): string => join(bed.loop.home, 'older');
+const olderCopy = (bed: Bed): string => join(bed.loop.home, 'older');
 
 /** Call it before the run is driven. Resolves when the run has recovered. */
 export async function doStrike(context: Context, id: string, strike: Strike): Promise<Blow> {

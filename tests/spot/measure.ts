@@ -6,8 +6,8 @@ import type { NatsConnection } from '@nats-io/nats-core';
 import { cpus } from 'node:os';
 import { billOfFleet } from '../../core/fleet/bill.ts';
 import { jobEvent, timings } from '../../core/wire/messages.ts';
-import { historiesOf } from '../../infra/store/fleet-histories.ts';
-import type { FleetLog } from '../../infra/store/fleet-log.ts';
+import { historiesOf } from '../../log/fleet/fleet-histories.ts';
+import type { FleetLog } from '../../log/fleet/fleet-log.ts';
 
 /** Seconds since the epoch. */
 export interface Interval {

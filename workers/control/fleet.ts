@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Client } from '@temporalio/client';
 import type { NatsConnection } from '@nats-io/nats-core';
 import type { FleetPorts } from '../../activities/fleet/index.ts';
-import type { LaunchFacts } from '../../activities/fleet/ports.ts';
+import type { LaunchFacts } from '../../activities/ports/fleet.ts';
 import { errorToJson, InvalidInputError, PauseError, RetryableError, TerminalError } from '../../core/errors.ts';
 import { billOfFleet } from '../../core/fleet/bill.ts';
 import { charges, sumsBy } from '../../core/fleet/cost.ts';
@@ -17,17 +17,17 @@ import { launchToken, leaveNowSubject } from '../../core/wire/join.ts';
 import { wireVersion } from '../../core/wire/messages.ts';
 import { bootScript } from '../../infra/fleet/boot-script.ts';
 import { newJoinFile } from '../../infra/fleet/join-file.ts';
-import type { BoughtMachine } from '../../infra/nats/join-office.ts';
+import type { BoughtMachine } from '../../infra/nats/access/join-office.ts';
 import { drivenRuns } from '../../infra/stack/driven-runs.ts';
 import { fleetStore, lastPlan, notePlan } from '../../infra/stack/fleet-notes.ts';
 import { instanceName } from '../../infra/stack/identity.ts';
 import { readStack } from '../../infra/stack/index.ts';
 import { readEndpoints } from '../../infra/stack/state.ts';
-import { digestOf } from '../../infra/store/digest.ts';
-import { FleetLog } from '../../infra/store/fleet-log.ts';
-import { historiesOf } from '../../infra/store/fleet-histories.ts';
-import { RunLog } from '../../infra/store/run-log.ts';
-import { appendStatus } from '../../infra/store/status.ts';
+import { digestOf } from '../../log/objects/digest.ts';
+import { FleetLog } from '../../log/fleet/fleet-log.ts';
+import { historiesOf } from '../../log/fleet/fleet-histories.ts';
+import { RunLog } from '../../log/run/run-log.ts';
+import { appendStatus } from '../../log/run/status.ts';
 import { startFleetWorkflow } from '../../infra/temporal/fleet-workflow.ts';
 import { tellRunWorkflow } from '../../infra/temporal/run-workflow.ts';
 
@@ -36,7 +36,7 @@ export interface FleetPlace {
   readonly stack: string;
   readonly provider: Provider;
   readonly nc: NatsConnection;
-  readonly client: () => Client;
+  readonly client: Client;
   readonly log: (line: string) => void;
   readonly say: (runId: string, text: string) => void;
   /** A machine is told to leave because it is not needed. */
@@ -65,7 +65,7 @@ export class ControlFleet {
     const { home, client, log } = this.#place;
     const store = fleetStore(home);
     if (store === undefined || instance === instanceName(home)) return;
-    void startFleetWorkflow(client(), store).catch((error: unknown) =>
+    void startFleetWorkflow(client, store).catch((error: unknown) =>
       log(`fleet: could not be told of a loss, and looks within seconds: ${errorToJson(error).message}`),
     );
   }
@@ -103,7 +103,7 @@ export class ControlFleet {
           hint: `raise the budget: petrel resume ${run} fleet.budget_usd=<USD>`,
         });
         await appendStatus(new RunLog(store, run), { wish: 'pause', reason }, new Date());
-        await tellRunWorkflow(client(), run, 'pause');
+        await tellRunWorkflow(client, run, 'pause');
         say(run, `paused: ${because}`);
       },
       tellToLeave: (instance) => {

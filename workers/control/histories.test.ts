@@ -39,6 +39,20 @@ it('attempts of an earlier process do not count, even after a signal; those of t
   expect(histories.doubt('run', seen(42, 3))).toMatch(/failed in 2 attempts/);
 });
 
+it('attempts that timed out while this process was stopped do not count, those after it do', () => {
+  let now = 0;
+  const histories = new Histories(() => now);
+  histories.doubt('run', seen(29, 1));
+  now += 25_000;
+  expect(histories.doubt('run', seen(31, 4))).toBeUndefined();
+  // The attempt that was under way may time out, too.
+  now += 9_000;
+  expect(histories.doubt('run', seen(31, 6))).toBeUndefined();
+  now += 1_000;
+  expect(histories.doubt('run', seen(31, 7))).toBeUndefined();
+  expect(histories.doubt('run', seen(31, 8))).toMatch(/failed in 2 attempts/);
+});
+
 it('a workflow that is always stuck is ended at longer and longer intervals, until one makes progress', () => {
   let now = 0;
   const histories = new Histories(() => now);

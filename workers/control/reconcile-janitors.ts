@@ -4,7 +4,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from '@temporalio/client';
 import { errorToJson } from '../../core/errors.ts';
-import { digestOf } from '../../infra/store/digest.ts';
+import { digestOf } from '../../log/objects/digest.ts';
 import { isInUse, isPaidByRequest, storesOfStack } from '../../infra/store/places.ts';
 import { ensureSchedule, removeSchedule } from '../../infra/temporal/schedules.ts';
 

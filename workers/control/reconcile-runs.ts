@@ -17,7 +17,7 @@ import { drivenRuns } from '../../infra/stack/driven-runs.ts';
 import type { NotedRun } from '../../infra/stack/driven-run.ts';
 import { nameTaken } from '../../infra/stack/names.ts';
 import { isPaidByRequest, rememberStore } from '../../infra/store/places.ts';
-import { RunLog } from '../../infra/store/run-log.ts';
+import { RunLog } from '../../log/run/run-log.ts';
 import {
   endRunWorkflow,
   knownDesiredState,

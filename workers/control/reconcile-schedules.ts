@@ -2,11 +2,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorToJson } from '../../core/errors.ts';
 import type { Store } from '../../core/ports/store.ts';
-import { reconcileSchedule } from '../../infra/schedules/reconcile.ts';
-import type { ReconcilePorts } from '../../infra/schedules/reconcile.ts';
+import { reconcileSchedule } from '../../infra/temporal/reconcile-schedule.ts';
+import type { ReconcilePorts } from '../../infra/temporal/reconcile-schedule.ts';
 import { isInUse, isPaidByRequest, storesOfStack } from '../../infra/store/places.ts';
-import { listScheduleNames } from '../../infra/store/schedule-log.ts';
-import type { ScheduleLog } from '../../infra/store/schedule-log.ts';
+import { listScheduleNames } from '../../log/schedules/schedule-log.ts';
+import type { ScheduleLog } from '../../log/schedules/schedule-log.ts';
 
 /** How often they are compared. It costs one listing per store and a few requests per schedule. */
 const everyMs = 5_000;

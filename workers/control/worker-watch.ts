@@ -7,7 +7,7 @@ import { eventText } from '../../core/wire/worker-event.ts';
 import type { WorkerEvent } from '../../core/wire/worker-event.ts';
 import { EventCounts } from '../../infra/fleet/event-counts.ts';
 import { linkOf } from '../../infra/nats/link.ts';
-import { listWorkers, watchPresence } from '../../infra/nats/presence.ts';
+import { listWorkers, watchPresence } from '../../infra/nats/jobs/presence.ts';
 import { drivenRuns } from '../../infra/stack/driven-runs.ts';
 import type { Say } from '../../infra/telemetry/run-log-lines.ts';
 

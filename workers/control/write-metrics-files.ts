@@ -5,7 +5,7 @@ import type { RunId } from '../../core/ids.ts';
 import { endedStates } from '../../core/run-states.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { isPaidByRequest } from '../../infra/store/places.ts';
-import { RunLog } from '../../infra/store/run-log.ts';
+import { RunLog } from '../../log/run/run-log.ts';
 import { writeMetricsFile } from '../../infra/telemetry/metrics-file.ts';
 import { forgetMetricsFile, metricsNotes, writeNote } from '../../infra/telemetry/metrics-notes.ts';
 import type { MetricsNote } from '../../infra/telemetry/metrics-notes.ts';

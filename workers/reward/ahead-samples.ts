@@ -2,10 +2,10 @@
 import { createHash } from 'node:crypto';
 import type { Hash } from 'node:crypto';
 import type { EndedSamples } from '../../core/wire/ended-samples.ts';
-import type { ScoringSettings } from '../../core/wire/jobs.ts';
+import type { ScoringSettings } from '../../core/wire/jobs/index.ts';
 import type { Trajectories } from '../../models/trajectories.ts';
 import { at } from '../../core/at.ts';
-import type { EndedSample } from '../engine/host.ts';
+import type { EndedSample } from '../engine/job/context.ts';
 
 export function samplesIn({ samples }: EndedSamples): EndedSample[] {
   return samples.map(({ tokens, ...sample }) => ({ ...sample, tokens: tokensOf(tokens) }));

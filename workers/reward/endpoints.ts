@@ -2,7 +2,7 @@
 import { ENDPOINT_SCORERS, type EndpointLimits } from '../../core/endpoint.ts';
 import type { RunId } from '../../core/ids.ts';
 import type { Permits } from '../../core/ports/permits.ts';
-import type { ScoringSettings } from '../../core/wire/jobs.ts';
+import type { ScoringSettings } from '../../core/wire/jobs/index.ts';
 import { outboundWays } from '../../infra/outbound/ways.ts';
 import { EndpointClient } from '../../rewards/endpoint/client.ts';
 import { EndpointHost, LimitedHost, ProxiedHost } from '../../rewards/endpoint/host.ts';

@@ -13,7 +13,7 @@ export interface RewardRoomSize {
   readonly patienceMs: number;
 }
 
-export const usualRewardRoom: RewardRoomSize = { slots: 2, most: 8, patienceMs: 1_000 };
+const usualRewardRoom: RewardRoomSize = { slots: 2, most: 8, patienceMs: 1_000 };
 
 export class RewardRoom {
   readonly #size: RewardRoomSize;

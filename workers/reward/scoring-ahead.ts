@@ -12,7 +12,7 @@ export interface AheadLimits {
   readonly bytes: number;
 }
 
-export const usualAheadLimits: AheadLimits = { runs: 2, bytes: 64 * 2 ** 20 };
+const usualAheadLimits: AheadLimits = { runs: 2, bytes: 64 * 2 ** 20 };
 
 /** Rollout jobs that are named: more than a run has at a time. */
 const mostJobs = 64;

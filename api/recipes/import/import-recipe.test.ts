@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 import { PetrelError } from '../../../core/errors.ts';
 import { importRecipe } from './import-recipe.ts';
 import { measureImports } from './measure.ts';
-import type { SourceInputs } from './read-source.ts';
+import type { ImportInputs } from './read-source.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'petrel-import-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -16,7 +16,7 @@ function write(name: string, text: string): string {
   writeFileSync(join(folder, name), text);
   return name;
 }
-const imported = (name: string, text: string, inputs: Partial<SourceInputs> = {}) =>
+const imported = (name: string, text: string, inputs: Partial<ImportInputs> = {}) =>
   importRecipe(write(name, text), { env: new Map(), words: [], ...inputs }, folder);
 const call = 'python3 -m verl.trainer.main_ppo algorithm.adv_estimator=grpo actor_rollout_ref.rollout.n=4';
 

@@ -2,10 +2,10 @@
 import { readFileSync, statSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { InvalidInputError, TerminalError } from '../../../core/errors.ts';
-import { importEntries } from '../../../core/recipe/import/map-entries.ts';
-import { type ImportResult, MAPPED, type Outcome, OUTCOMES } from '../../../core/recipe/import/outcome.ts';
+import { importEntries } from './keys/map-entries.ts';
+import { type ImportResult, MAPPED, type KeyOutcome, OUTCOMES } from './keys/outcome.ts';
 import { importedRecipeText } from './recipe-text.ts';
-import { readSource, type SourceFormat, type SourceInputs } from './read-source.ts';
+import { readSource, type SourceFormat, type ImportInputs } from './read-source.ts';
 
 export interface ImportedRecipe extends ImportResult {
   /** The file as it was named. */
@@ -17,7 +17,7 @@ export interface ImportedRecipe extends ImportResult {
 }
 
 /** How many of verl's keys have which outcome. */
-export interface KeyCounts extends Readonly<Record<Outcome, number>> {
+export interface KeyCounts extends Readonly<Record<KeyOutcome, number>> {
   readonly keys: number;
   readonly mapped: number;
 }
@@ -25,7 +25,7 @@ export interface KeyCounts extends Readonly<Record<Outcome, number>> {
 const mostBytes = 4_000_000;
 
 /** Throws InvalidInputError for a file that is none of the three formats, or has no key of verl's. */
-export function importRecipe(path: string, inputs: SourceInputs, cwd: string): ImportedRecipe {
+export function importRecipe(path: string, inputs: ImportInputs, cwd: string): ImportedRecipe {
   const file = resolve(cwd, path);
   const shown = relative(cwd, file) || path;
   const source = readSource(textOf(file, path), file, shown, { cwd, ...inputs });
@@ -48,8 +48,8 @@ function textOf(file: string, path: string): string {
   return readFileSync(file, 'utf8');
 }
 
-export function countKeys(keys: ImportResult['keys']): KeyCounts {
-  const counts = Object.fromEntries(OUTCOMES.map((outcome) => [outcome, 0])) as Record<Outcome, number>;
+function countKeys(keys: ImportResult['keys']): KeyCounts {
+  const counts = Object.fromEntries(OUTCOMES.map((outcome) => [outcome, 0])) as Record<KeyOutcome, number>;
   for (const { outcome } of keys) counts[outcome] += 1;
   return { ...counts, keys: keys.length, mapped: keys.filter(({ outcome }) => MAPPED.has(outcome)).length };
 }

@@ -3,16 +3,11 @@
  */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import { Entries, type OverrideWord } from '../../../core/recipe/import/entries.ts';
-import { type HydraOptions, hydraOptions } from '../../../core/recipe/import/hydra-options.ts';
-import {
-  holdsDefaults,
-  isOwnConfig,
-  type TrainingModule,
-  trainingModule,
-} from '../../../core/recipe/import/modules.ts';
-import type { Launch } from '../../../core/recipe/import/shell/evaluate.ts';
-import { hasHole, withoutHoles } from '../../../core/recipe/import/shell/holes.ts';
+import { Entries, type OverrideWord } from './keys/entries.ts';
+import { type HydraOptions, hydraOptions } from './keys/hydra-options.ts';
+import { holdsDefaults, isOwnConfig, type TrainingModule, trainingModule } from './keys/modules.ts';
+import type { Launch } from './shell/evaluate.ts';
+import { hasHole, withoutHoles } from './shell/holes.ts';
 import { readYaml } from './read-yaml.ts';
 
 /** The place of a script, and the folder from which it is imported. */

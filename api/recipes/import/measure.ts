@@ -1,9 +1,9 @@
 /** Counts what becomes of the keys of many files: `petrel recipe import --dry-run`. */
 import { PetrelError } from '../../../core/errors.ts';
-import { reasonText } from '../../../core/recipe/import/map-entries.ts';
-import { type ImportedKey, MAPPED, type Outcome, OUTCOMES } from '../../../core/recipe/import/outcome.ts';
+import { importReasonText } from './keys/map-entries.ts';
+import { type ImportedKey, MAPPED, type KeyOutcome, OUTCOMES } from './keys/outcome.ts';
 import { importRecipe, type KeyCounts } from './import-recipe.ts';
-import type { SourceInputs } from './read-source.ts';
+import type { ImportInputs } from './read-source.ts';
 
 export interface ImportMeasure {
   readonly files: readonly MeasuredFile[];
@@ -19,14 +19,14 @@ export type MeasuredFile =
 
 export interface LeftKey {
   readonly verl: string;
-  readonly outcome: Outcome;
+  readonly outcome: KeyOutcome;
   readonly why: string;
   /** Number of files that have the key. */
   readonly files: number;
 }
 
 /** A file that cannot be read becomes an entry with its error. */
-export function measureImports(paths: readonly string[], inputs: SourceInputs, cwd: string): ImportMeasure {
+export function measureImports(paths: readonly string[], inputs: ImportInputs, cwd: string): ImportMeasure {
   const left = new Map<string, LeftKey>();
   const files = paths.map((path): MeasuredFile => {
     try {
@@ -47,13 +47,13 @@ export function measureImports(paths: readonly string[], inputs: SourceInputs, c
 
 /** Counts a key that was left; different reasons in different files are different rows. */
 function count(left: Map<string, LeftKey>, key: ImportedKey): void {
-  const why = key.outcome === 'unreadable' ? 'its value is not known' : reasonText(key);
+  const why = key.outcome === 'unreadable' ? 'its value is not known' : importReasonText(key);
   const id = `${key.verl} ${key.outcome} ${why}`;
   left.set(id, { verl: key.verl, outcome: key.outcome, why, files: (left.get(id)?.files ?? 0) + 1 });
 }
 
 function sumOf(counts: readonly KeyCounts[]): KeyCounts {
   const sum = (name: keyof KeyCounts) => counts.reduce((total, one) => total + one[name], 0);
-  const outcomes = Object.fromEntries(OUTCOMES.map((name) => [name, sum(name)])) as Record<Outcome, number>;
+  const outcomes = Object.fromEntries(OUTCOMES.map((name) => [name, sum(name)])) as Record<KeyOutcome, number>;
   return { ...outcomes, keys: sum('keys'), mapped: sum('mapped') };
 }

@@ -1,16 +1,16 @@
 /** Reads a file to verl's keys: a shell script, a plain file of overrides, or a Hydra YAML. Nothing is executed. */
 import { dirname } from 'node:path';
 import { InvalidInputError } from '../../../core/errors.ts';
-import { Entries, type OverrideWord } from '../../../core/recipe/import/entries.ts';
-import { isOverride, overridesIn } from '../../../core/recipe/import/overrides-file.ts';
-import { type Launch, type ReadScript, readScript } from '../../../core/recipe/import/shell/evaluate.ts';
-import { type Hole, hasHole, withoutHoles } from '../../../core/recipe/import/shell/holes.ts';
+import { Entries, type OverrideWord } from './keys/entries.ts';
+import { isImportOverride, overridesIn } from './keys/overrides-file.ts';
+import { type Launch, type ReadScript, readScript } from './shell/evaluate.ts';
+import { type Hole, hasHole, withoutHoles } from './shell/holes.ts';
 import { launchConfig } from './launch-config.ts';
 import { isYamlName, readYaml } from './read-yaml.ts';
 
 export type SourceFormat = 'script' | 'overrides' | 'yaml';
 
-export interface SourceInputs {
+export interface ImportInputs {
   /** Variables, as with `NAME=value bash script.sh`. */
   readonly env: ReadonlyMap<string, string>;
   /** Overrides after the file: `"$@"`. */
@@ -29,7 +29,7 @@ export interface ReadSource {
 }
 
 /** `shown`: the file as it is named in errors. Throws InvalidInputError when it has no training. */
-export function readSource(text: string, file: string, shown: string, inputs: SourceInputs): ReadSource {
+export function readSource(text: string, file: string, shown: string, inputs: ImportInputs): ReadSource {
   if (text.includes('\0')) throw new InvalidInputError('expected a text, but the file is binary', { where: shown });
   const format = formatOf(text, file);
   if (format === 'script') return readLaunch(text, file, shown, inputs);
@@ -50,7 +50,9 @@ function formatOf(text: string, file: string): SourceFormat {
 function onlyOverrides(text: string): boolean {
   const lines = overridesIn(text);
   return (
-    lines.length > 0 && lines.every((word) => isOverride(word.text)) && lines.some((word) => /^[^=]*\./.test(word.text))
+    lines.length > 0 &&
+    lines.every((word) => isImportOverride(word.text)) &&
+    lines.some((word) => /^[^=]*\./.test(word.text))
   );
 }
 
@@ -66,7 +68,7 @@ function kindOf(entries: Entries): 'rl' | 'sft' {
   return begins('optim.') && !begins('actor_rollout_ref.') && !begins('algorithm.') ? 'sft' : 'rl';
 }
 
-function readLaunch(text: string, file: string, shown: string, inputs: SourceInputs): ReadSource {
+function readLaunch(text: string, file: string, shown: string, inputs: ImportInputs): ReadSource {
   const script = readAt(text, shown, inputs);
   const launch = chosen(script, shown, inputs.call);
   const { entries, rest, finish } = launchConfig(launch, { script: file, cwd: inputs.cwd ?? dirname(file) });
@@ -86,7 +88,7 @@ function readLaunch(text: string, file: string, shown: string, inputs: SourceInp
 }
 
 /** Errors of the reader name a line; here they get the file, too. */
-function readAt(text: string, shown: string, inputs: SourceInputs): ReadScript {
+function readAt(text: string, shown: string, inputs: ImportInputs): ReadScript {
   try {
     return readScript(text, inputs);
   } catch (error) {

@@ -2,8 +2,8 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, relative, resolve, sep } from 'node:path';
 import { InvalidInputError } from '../../../core/errors.ts';
-import { Entries } from '../../../core/recipe/import/entries.ts';
-import { holdsDefaults, isOwnConfig } from '../../../core/recipe/import/modules.ts';
+import { Entries } from './keys/entries.ts';
+import { holdsDefaults, isOwnConfig } from './keys/modules.ts';
 import { isTree, removeAt, type Tree } from '../../../core/recipe/index.ts';
 import { parseRecipeSource, type RecipeSource } from '../recipe-source.ts';
 

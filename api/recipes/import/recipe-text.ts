@@ -4,9 +4,9 @@
  */
 import { parse } from 'yaml';
 import { isTree, recipeKeys, type Tree } from '../../../core/recipe/index.ts';
-import { reasonText } from '../../../core/recipe/import/map-entries.ts';
-import type { ImportedKey, ImportResult, Loss } from '../../../core/recipe/import/outcome.ts';
-import { lossText, lossTitle } from '../../../core/recipe/import/losses.ts';
+import { importReasonText } from './keys/map-entries.ts';
+import type { ImportedKey, ImportResult, ImportLoss } from './keys/outcome.ts';
+import { importLossText, importLossTitle } from './keys/losses.ts';
 
 /** `source`: the imported file, as it is named in the first line. */
 export function importedRecipeText(result: ImportResult, source: string): string {
@@ -19,9 +19,9 @@ export function importedRecipeText(result: ImportResult, source: string): string
 }
 
 /** What the recipe lacks stands above everything else. */
-function lossLines(losses: readonly Loss[], source: string): string[] {
+function lossLines(losses: readonly ImportLoss[], source: string): string[] {
   if (losses.length === 0) return [];
-  return [comment(lossTitle(losses, source)), ...losses.map((loss) => comment(`  ${lossText(loss)}`))];
+  return [comment(importLossTitle(losses, source)), ...losses.map((loss) => comment(`  ${importLossText(loss)}`))];
 }
 
 /** Sections are opened where they begin; recipeKeys has the keys of a section together. */
@@ -57,7 +57,7 @@ function leftOut(keys: readonly ImportedKey[]): string[] {
   for (const key of keys) {
     const reason = LEFT_OUT[key.outcome];
     if (reason === undefined) continue;
-    const text = `${reason}${reasonText(key)}`;
+    const text = `${reason}${importReasonText(key)}`;
     byReason.set(text, [...(byReason.get(text) ?? []), key.verl]);
   }
   const lines = [...byReason].flatMap(([reason, names]) => [

@@ -3,7 +3,7 @@ import { difference, meanOf } from './interval.ts';
 import type { Difference } from './interval.ts';
 
 /** The whole 95 % interval must lie within ± this. */
-export const margin = 0.03;
+const margin = 0.03;
 
 /** The rewards of each iteration, for each seed. */
 export type Bundle = readonly (readonly number[])[];

@@ -1,6 +1,6 @@
 /** petrel's learning curves: one run for each seed. */
 import { join } from 'node:path';
-import { metricRows } from '../../../infra/store/metric-rows.ts';
+import { metricRows } from '../../../log/run/metric-rows.ts';
 import { completedRun } from '../completed-run.ts';
 import { example, overridesOf, settings } from './settings.ts';
 import type { CurveEntry } from './settings.ts';

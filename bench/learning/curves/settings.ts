@@ -21,8 +21,8 @@ export interface CurveEntry {
   readonly overrides: readonly string[];
 }
 
-export const prompts = 64;
-export const samples = 8;
+const prompts = 64;
+const samples = 8;
 export const settings = {
   iterations: 20,
   prompts,

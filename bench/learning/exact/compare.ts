@@ -16,7 +16,7 @@ import type { Recorded } from './recorded.ts';
 import { relativeDistance } from './relative-distance.ts';
 
 /** A difference is at most this share of the other side's norm. */
-export const tolerance = 1e-4;
+const tolerance = 1e-4;
 
 /** A loss that is so small beside its terms is 0 but for rounding: RLOO's where all ratios are 1. */
 const cancelled = 1e-6;

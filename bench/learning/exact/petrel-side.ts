@@ -2,16 +2,17 @@
 import { forwardOne } from '../../../core/ports/one-lane.ts';
 import { ownLossCall, ownLossResult } from '../../../core/rl/own/loss.ts';
 import type { PolicyLossResult } from '../../../core/rl/policy-loss/index.ts';
+import { indexOf } from '../../../models/batch-shards.ts';
 import {
   actorConfig,
   lossCoefficients,
   ownLossInput,
   stepTotals,
   valueCoefficients,
-} from '../../../workers/engine/loss.ts';
-import type { LossInputs, StepTotals } from '../../../workers/engine/loss-terms.ts';
-import { cutMicroBatch } from '../../../workers/engine/micro-batch.ts';
-import type { MicroBatch } from '../../../workers/engine/micro-batch.ts';
+} from '../../../workers/engine/losses/loss.ts';
+import type { LossInputs, StepTotals } from '../../../workers/engine/losses/loss-terms.ts';
+import { cutMicroBatch } from '../../../workers/engine/losses/micro-batch.ts';
+import type { MicroBatch } from '../../../workers/engine/losses/micro-batch.ts';
 import { loss as sequenceRatio } from '../sequence-ratio.ts';
 import { settingsFor } from './comparisons.ts';
 import type { Comparison } from './comparisons.ts';
@@ -30,7 +31,7 @@ export async function petrelSide(recorded: Recorded, comparison: Comparison): Pr
   const { batch, record, micros } = recorded;
   const settings = settingsFor(comparison, model.loss);
   const totals = stepTotals(
-    batch,
+    indexOf(batch),
     micros.flatMap((samples) => [...samples]),
     settings,
   );

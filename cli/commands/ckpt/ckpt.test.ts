@@ -5,19 +5,18 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { actorOf, shardsOf } from '../../../core/records/components.ts';
 import { keys } from '../../../core/records/keys.ts';
 import { stateDigests } from '../../../tests/state-digests.ts';
-import { encodeRecord } from '../../../infra/store/records.ts';
+import { encodeRecord } from '../../../log/objects/records.ts';
 import { openSafetensors } from '../../../models/safetensors.ts';
 import { harm, keepCopy } from '../../../tests/damage.ts';
 import { cliHome } from '../../../tests/cli.ts';
 import { builtState, buildRun } from '../../../tests/run-builder.ts';
 import type { BuiltRun } from '../../../tests/run-builder.ts';
-import type { CheckpointRow } from '../../../api/checkpoints/list.ts';
-import type { Verdict } from '../../../api/checkpoints/verify.ts';
+import type { CheckpointRow, IterationVerdict } from '../../../api/index.ts';
 
 interface Report {
   readonly ok: boolean;
-  readonly checkpoints: readonly Verdict[];
-  readonly batches: readonly Verdict[];
+  readonly checkpoints: readonly IterationVerdict[];
+  readonly batches: readonly IterationVerdict[];
 }
 
 const cli = cliHome();

@@ -1,11 +1,10 @@
 /** `petrel ckpt export <run> [iteration or best] --out DIR [--dtype]`. */
 import { actorOf } from '../../../core/records/components.ts';
 import { resolve } from 'node:path';
-import { exportPolicy } from '../../../api/checkpoints/export.ts';
-import type { ExportDtype } from '../../../api/checkpoints/export.ts';
+import { exportPolicy, findRun } from '../../../api/index.ts';
+import type { ExportDtype } from '../../../api/index.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { textOption, word } from '../../options.ts';
-import { findRun } from '../../../api/runs/find.ts';
 import { iterationWord } from './iteration-word.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {

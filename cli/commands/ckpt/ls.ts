@@ -1,17 +1,16 @@
 /** `petrel ckpt ls <run>`. */
-import { checkpointRows, retentionFloor } from '../../../api/checkpoints/list.ts';
-import type { CheckpointRow } from '../../../api/checkpoints/list.ts';
+import { findRun, listCheckpoints, retentionFloor } from '../../../api/index.ts';
+import type { CheckpointRow } from '../../../api/index.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { word } from '../../options.ts';
 import { showBytes, showNumber } from '../../../core/quantities.ts';
 import { renderTable } from '../../printer/table.ts';
 import type { Column } from '../../printer/table.ts';
-import { findRun } from '../../../api/runs/find.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
   const { printer } = context;
   const { runId, log } = await findRun(word(input, 0), context);
-  const rows = await checkpointRows(log);
+  const rows = await listCheckpoints(log);
   printer.data(rows, () =>
     rows.length === 0
       ? 'no checkpoints yet'

@@ -1,18 +1,21 @@
 /** `petrel ckpt verify <run> [iteration]`: exit 1 when anything is damaged. */
 import { errorToJson } from '../../../core/errors.ts';
 import type { PetrelError } from '../../../core/errors.ts';
-import { retentionFloor } from '../../../api/checkpoints/list.ts';
-import { verifyInputs } from '../../../api/checkpoints/verify-inputs.ts';
-import type { InputVerdict } from '../../../api/checkpoints/verify-inputs.ts';
-import { findLogHole, verifyBatches, verifyCheckpoints } from '../../../api/checkpoints/verify.ts';
-import type { Verdict } from '../../../api/checkpoints/verify.ts';
+import {
+  findLogHole,
+  findRun,
+  retentionFloor,
+  verifyBatches,
+  verifyCheckpoints,
+  verifyInputs,
+} from '../../../api/index.ts';
+import type { InputVerdict, IterationVerdict } from '../../../api/index.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { EXIT, type ExitCode } from '../../exit-codes.ts';
 import { word } from '../../options.ts';
 import type { Printer } from '../../printer/printer.ts';
 import { counted, showBytes } from '../../../core/quantities.ts';
 import { renderTable } from '../../printer/table.ts';
-import { findRun } from '../../../api/runs/find.ts';
 import { iterationWord } from './iteration-word.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
@@ -43,8 +46,8 @@ const errorOrNone = (error: PetrelError | undefined) => (error === undefined ? u
 
 /** Checkpoints one by one; batches only where something is wrong. */
 function text(
-  checkpoints: readonly Verdict[],
-  batches: readonly Verdict[],
+  checkpoints: readonly IterationVerdict[],
+  batches: readonly IterationVerdict[],
   inputs: readonly InputVerdict[],
   damaged: number,
   printer: Printer,

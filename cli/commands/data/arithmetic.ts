@@ -1,8 +1,7 @@
 import { resolve } from 'node:path';
 import type { CommandContext, CommandInput } from '../../command.ts';
-import { arithmeticRows } from '../../../api/data/arithmetic.ts';
-import type { Preset, Split } from '../../../api/data/presets.ts';
-import { readPrompts, writeRows } from '../../../api/data/rows-file.ts';
+import { arithmeticRows, readRowPrompts, writeRows } from '../../../api/index.ts';
+import type { ArithmeticPreset, ArithmeticSplit } from '../../../api/index.ts';
 import { flag, integerOption, listOption, textOption } from '../../options.ts';
 import { counted, showBytes } from '../../../core/quantities.ts';
 
@@ -14,12 +13,12 @@ export async function run(input: CommandInput, { printer, cwd }: CommandContext)
     rows: integerOption(input, 'rows', 1, 10_000_000) ?? 1,
     seed: integerOption(input, 'seed', 0) ?? 1,
     digits: integerOption(input, 'digits', 1, 4) ?? 2,
-    split: (textOption(input, 'split') ?? 'train') as Split,
-    preset: (textOption(input, 'preset') ?? 'question') as Preset,
+    split: (textOption(input, 'split') ?? 'train') as ArithmeticSplit,
+    preset: (textOption(input, 'preset') ?? 'question') as ArithmeticPreset,
     sft: flag(input, 'sft'),
     careless: integerOption(input, 'careless', 0, 100) ?? 0,
     dataSource: textOption(input, 'dataSource') ?? 'arithmetic',
-    exclude: new Set((await Promise.all(excluded.map((file) => readPrompts(resolve(cwd, file))))).flat()),
+    exclude: new Set((await Promise.all(excluded.map((file) => readRowPrompts(resolve(cwd, file))))).flat()),
   });
   const bytes = writeRows(resolve(cwd, out), rows);
   printer.data(

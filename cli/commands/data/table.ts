@@ -1,6 +1,5 @@
 /** `petrel data …`: a generator or a preparation is one entry here. */
-import { PREPARED_SPLITS } from '../../../api/data/preparations.ts';
-import { PRESETS, SPLITS } from '../../../api/data/presets.ts';
+import { ARITHMETIC_PRESETS, ARITHMETIC_SPLITS, PREPARED_SPLITS } from '../../../api/index.ts';
 import type { CommandSpec } from '../../command.ts';
 
 export const DATA_COMMANDS: readonly CommandSpec[] = [
@@ -12,11 +11,11 @@ export const DATA_COMMANDS: readonly CommandSpec[] = [
       { flags: '--out <file>', doc: 'JSONL file to write', required: true },
       { flags: '--rows <n>', doc: 'how many', required: true },
       { flags: '--seed <n>', doc: 'which ones', default: '1' },
-      { flags: '--split <split>', doc: 'side of the border', choices: SPLITS, default: 'train' },
+      { flags: '--split <split>', doc: 'side of the border', choices: ARITHMETIC_SPLITS, default: 'train' },
       {
         flags: '--preset <preset>',
         doc: 'question: a chat message in words; digits: 37+45=',
-        choices: PRESETS,
+        choices: ARITHMETIC_PRESETS,
         default: 'question',
       },
       { flags: '--digits <n>', doc: 'digits of the operands, 1 to 4', default: '2' },

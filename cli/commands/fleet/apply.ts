@@ -1,6 +1,6 @@
 /** `petrel fleet apply FILE`. */
 import { resolve } from 'node:path';
-import { applyFleet } from '../../../api/fleet/wanted.ts';
+import { applyFleet } from '../../../api/index.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { textOption } from '../../options.ts';
 

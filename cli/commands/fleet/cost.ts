@@ -1,6 +1,5 @@
 /** `petrel cost [RUN]`. */
-import { findRun } from '../../../api/runs/find.ts';
-import { costReport } from '../../../api/fleet/view.ts';
+import { costReport, findRun } from '../../../api/index.ts';
 import { uses } from '../../../core/fleet/cost.ts';
 import type { Charge, Use } from '../../../core/fleet/cost.ts';
 import { showUsd } from '../../../core/quantities.ts';

@@ -1,5 +1,5 @@
 /** `petrel fleet drain INSTANCE`. */
-import { drainInstance } from '../../../api/fleet/wanted.ts';
+import { drainInstance } from '../../../api/index.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 
 export async function run({ words: [id = ''] }: CommandInput, context: CommandContext): Promise<undefined> {

@@ -1,6 +1,6 @@
 /** `petrel fleet explain`: why there are as many instances as there are. */
-import { fleetReport } from '../../../api/fleet/view.ts';
-import type { FleetReport } from '../../../api/fleet/view.ts';
+import { fleetReport } from '../../../api/index.ts';
+import type { FleetReport } from '../../../api/index.ts';
 import { placeName } from '../../../core/fleet/types.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { renderTable, widthFor } from '../../printer/table.ts';

@@ -1,16 +1,15 @@
 /** `petrel fleet ls`. */
-import { fleetList } from '../../../api/fleet/list.ts';
-import type { FleetList } from '../../../api/fleet/list.ts';
-import { openLive } from '../../../api/runs/live-source.ts';
+import { listFleet, openLiveSource } from '../../../api/index.ts';
+import type { FleetList } from '../../../api/index.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import type { Printer } from '../../printer/printer.ts';
 import { renderTable, widthFor } from '../../printer/table.ts';
 import { instanceTexts, rateText } from '../../runs/fleet-text.ts';
 
 export async function run(_input: CommandInput, context: CommandContext): Promise<undefined> {
-  const live = await openLive(context.home);
+  const live = await openLiveSource(context.home);
   try {
-    const list = await fleetList(context, live);
+    const list = await listFleet(context, live);
     context.printer.data(list, () => listText(list, context.printer));
   } finally {
     await live.close();

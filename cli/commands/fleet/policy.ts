@@ -1,7 +1,7 @@
 /** `petrel fleet policy`. */
-import { controllerFleetPolicy, fleetPolicy } from '../../../api/fleet/policy.ts';
+import { controllerMachinePolicy, workerStorePolicy } from '../../../api/index.ts';
+import type { PolicyDocument } from '../../../api/index.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
-import type { PolicyDocument } from '../../../core/fleet/store-policy.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { flag, textOption } from '../../options.ts';
 
@@ -22,7 +22,7 @@ function policyOf(input: CommandInput, context: CommandContext): PolicyDocument 
       hint: isController ? 'leave --controller out, or this option' : `petrel fleet policy --controller --${other} …`,
     });
   const store = textOption(input, 'store');
-  if (!isController) return fleetPolicy(context, { store, principal: textOption(input, 'principal') });
+  if (!isController) return workerStorePolicy(context, { store, principal: textOption(input, 'principal') });
   const [role, stack, region] = ofController.map((name) => textOption(input, name));
-  return controllerFleetPolicy(context, { store, role, stack, region });
+  return controllerMachinePolicy(context, { store, role, stack, region });
 }

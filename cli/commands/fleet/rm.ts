@@ -1,5 +1,5 @@
 /** `petrel fleet rm POOL`. */
-import { removePool } from '../../../api/fleet/wanted.ts';
+import { removePool } from '../../../api/index.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 
 export async function run({ words: [pool = ''] }: CommandInput, context: CommandContext): Promise<undefined> {

@@ -1,5 +1,5 @@
 /** `petrel fleet scale POOL COUNT`. */
-import { scaleFleet } from '../../../api/fleet/wanted.ts';
+import { scaleFleet } from '../../../api/index.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 

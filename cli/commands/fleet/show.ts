@@ -1,5 +1,5 @@
 /** `petrel fleet show`: the fleet as it was applied. */
-import { fleetReport, fleetYaml } from '../../../api/fleet/view.ts';
+import { fleetReport, fleetYaml } from '../../../api/index.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 
 export async function run(_input: CommandInput, context: CommandContext): Promise<undefined> {

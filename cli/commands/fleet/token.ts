@@ -1,12 +1,12 @@
 /** `petrel fleet token`. */
 import { basename, resolve } from 'node:path';
-import { fleetToken, writeJoinProgram } from '../../../api/fleet/token.ts';
+import { createFleetToken, writeJoinProgram } from '../../../api/index.ts';
 import { parseDuration } from '../../../core/schedules/duration.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { textOption } from '../../options.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
-  const file = await fleetToken(context, {
+  const file = await createFleetToken(context, {
     pool: textOption(input, 'pool') ?? '',
     roles: (textOption(input, 'roles') ?? '').split(','),
     ttlMs: parseDuration(textOption(input, 'ttl') ?? '', '--ttl'),

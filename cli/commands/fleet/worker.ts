@@ -1,8 +1,8 @@
 /** `petrel worker --join FILE`. */
 import { readFileSync } from 'node:fs';
-import { joinFleet } from '../../../api/fleet/join.ts';
+import { joinFleet } from '../../../api/index.ts';
 import { InvalidInputError } from '../../../core/errors.ts';
-import { untilToldToLeave } from '../../until-told-to-leave.ts';
+import { untilToldToLeave } from '../../machine/until-told-to-leave.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { integerOption, textOption } from '../../options.ts';
 

@@ -5,10 +5,9 @@ import { runNameOf } from '../../../core/ids.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { EXIT, type ExitCode } from '../../exit-codes.ts';
 import { ledgerText } from '../../ledger/verdict-text.ts';
-import { verifyLedger } from '../../../api/ledger/verify.ts';
+import { findRun, listRunIds, openKnownStores, verifyLedger } from '../../../api/index.ts';
+import type { ListedRun } from '../../../api/index.ts';
 import { flag, word } from '../../options.ts';
-import { findRun, listRunIds, openKnownStores } from '../../../api/runs/find.ts';
-import type { ListedRun } from '../../../api/runs/find.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { printer } = context;

@@ -1,8 +1,6 @@
 /** `petrel schedule add <recipe>`: a run of this recipe by the clock. */
-import { loadRecipe } from '../../../api/recipes/recipe-file.ts';
-import { recipeErrors } from '../../../api/recipes/recipe-issues.ts';
-import { addSchedule } from '../../../api/schedules/add.ts';
-import type { ScheduleSummary } from '../../../api/schedules/summary.ts';
+import { addSchedule, loadRecipe, recipeErrors } from '../../../api/index.ts';
+import type { ScheduleSummary } from '../../../api/index.ts';
 import { runIssues } from '../../../core/recipe/index.ts';
 import { scheduleTiming } from '../../../core/schedules/request.ts';
 import { timesWithin } from '../../../core/schedules/times.ts';

@@ -1,8 +1,7 @@
 /** `petrel schedule pause <name>`. */
-import { pauseSchedule } from '../../../api/schedules/change.ts';
+import { findSchedule, pauseSchedule } from '../../../api/index.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { textOption, word } from '../../options.ts';
-import { findSchedule } from '../../../api/schedules/find.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
   const found = await findSchedule(word(input, 0), context);

@@ -1,10 +1,9 @@
 /** `petrel schedule rm <name>`: no more runs; those there are stay. */
-import { removeSchedule } from '../../../api/schedules/change.ts';
+import { findSchedule, removeSchedule } from '../../../api/index.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { confirmed } from '../../confirm.ts';
 import { EXIT, type ExitCode } from '../../exit-codes.ts';
 import { word } from '../../options.ts';
-import { findSchedule } from '../../../api/schedules/find.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { printer } = context;

@@ -4,10 +4,10 @@ import type { ScheduleDefinition } from '../../../core/records/schema.ts';
 import { scheduleTiming } from '../../../core/schedules/request.ts';
 import type { ScheduleRequest } from '../../../core/schedules/request.ts';
 import { stackName } from '../../../infra/stack/identity.ts';
-import { changeSchedule, ScheduleLog } from '../../../infra/store/schedule-log.ts';
+import { changeSchedule, ScheduleLog } from '../../../log/schedules/schedule-log.ts';
 import { cliHome } from '../../../tests/cli.ts';
 import { buildRun } from '../../../tests/run-builder.ts';
-import type { ScheduleSummary } from '../../../api/schedules/summary.ts';
+import type { ScheduleSummary } from '../../../api/index.ts';
 
 const cli = cliHome();
 afterAll(() => cli.remove());

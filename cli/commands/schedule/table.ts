@@ -1,5 +1,5 @@
 /** Commands about schedules. */
-import { overlapDocs, overlapPolicies } from '../../../core/schedules/policies.ts';
+import { overlapDocs, overlapPolicies } from '../../../core/records/overlap-policies.ts';
 import type { CommandSpec } from '../../command.ts';
 
 const NAME_WORD = '<name>';

@@ -1,6 +1,5 @@
 /** `petrel schedule trigger <name>`: a time of its own, now. */
-import { findSchedule } from '../../../api/schedules/find.ts';
-import { triggerSchedule } from '../../../api/schedules/trigger.ts';
+import { findSchedule, triggerSchedule } from '../../../api/index.ts';
 import { TerminalError } from '../../../core/errors.ts';
 import type { FiringRecord } from '../../../core/records/schema.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';

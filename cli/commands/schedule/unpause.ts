@@ -1,8 +1,7 @@
 /** `petrel schedule unpause <name>`: from now on this stack fires it. */
 import type { CommandContext, CommandInput } from '../../command.ts';
 import { word } from '../../options.ts';
-import { findSchedule } from '../../../api/schedules/find.ts';
-import { unpauseSchedule } from '../../../api/schedules/change.ts';
+import { findSchedule, unpauseSchedule } from '../../../api/index.ts';
 import { showTime } from '../../schedules/schedules-text.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {

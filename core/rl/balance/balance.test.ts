@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { balancedPartitions } from './karmarkar-karp.ts';
 import { packMicroBatches } from './pack-micro-batches.ts';
-import { balanceRanks } from './ranks.ts';
 
 const lengths = fc.array(fc.integer({ min: 1, max: 100 }), { minLength: 1, maxLength: 40 });
 const everyRow = (count: number) => Array.from({ length: count }, (_, s) => s);
@@ -59,14 +58,4 @@ describe('Karmarkar–Karp', () => {
       }),
     );
   });
-});
-
-test('balancing over ranks only reorders rows', () => {
-  fc.assert(
-    fc.property(lengths, (lengths_S) => {
-      fc.pre(lengths_S.length >= 2);
-      const even = lengths_S.slice(0, lengths_S.length - (lengths_S.length % 2));
-      expect([...balanceRanks(even, 2).order].sort((a, b) => a - b)).toEqual(everyRow(even.length));
-    }),
-  );
 });

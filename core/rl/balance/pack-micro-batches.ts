@@ -7,7 +7,6 @@ import { at } from '../../at.ts';
 import { InvalidInputError } from '../../errors.ts';
 import type { Numbers } from '../ragged.ts';
 import { balancedPartitions } from './karmarkar-karp.ts';
-import { divideUp } from './partitions.ts';
 
 /** @throws InvalidInputError with the row that is over the limit by itself. */
 export function packMicroBatches(lengths_S: Numbers, tokenLimit: number): number[][] {
@@ -25,7 +24,7 @@ export function packMicroBatches(lengths_S: Numbers, tokenLimit: number): number
   const tokensOf = (part: readonly number[]) => part.reduce((sum, s) => sum + at(lengths, s), 0);
   const tokens = lengths.reduce((sum, length) => sum + length, 0);
   for (
-    let count = Math.max(1, divideUp(tokens, tokenLimit));
+    let count = Math.max(1, Math.ceil(tokens / tokenLimit));
     count < lengths.length;
     count += Math.max(1, count >> 5)
   ) {

@@ -13,7 +13,7 @@ export interface ManagedRewards {
   readonly columns: Readonly<Record<string, readonly ColumnValue[]>>;
 }
 
-export function scoreOf(result: ScorerResult): number {
+function scoreOf(result: ScorerResult): number {
   return typeof result === 'number' ? result : result.score;
 }
 

@@ -13,9 +13,9 @@ import {
 } from '@aws-sdk/client-ec2';
 import type { EC2Client, Image, Subnet, _InstanceType } from '@aws-sdk/client-ec2';
 import { InvalidInputError, PetrelError } from '../../../core/errors.ts';
-import type { Ec2Machine, Launch } from '../../../core/ports/provider.ts';
 import { codeOf, failureOf, isDenied, isTransient } from './failures.ts';
 import { runInstancesInput } from './launch.ts';
+import type { Ec2Launch, Ec2Machine } from './machine.ts';
 
 /** Throws InvalidInputError with the key in `where`, RetryableError when EC2 does not answer. */
 export async function checkMachine(
@@ -201,7 +201,7 @@ async function checkSecurityGroups(client: EC2Client, { securityGroups }: Ec2Mac
 /**
  * EC2 looks at the rights, and at parameters that the other checks do not reach, and then refuses with DryRunOperation.
  */
-async function checkRights(client: EC2Client, launch: Launch, image: Image): Promise<void> {
+async function checkRights(client: EC2Client, launch: Ec2Launch, image: Image): Promise<void> {
   const input = runInstancesInput(launch, image.RootDeviceName);
   await ask('launch an instance', 'ec2', async () => {
     try {

@@ -1,6 +1,6 @@
 /** Instances as EC2 describes them, and the tags by which a stack finds its own. */
 import type { Instance, Tag } from '@aws-sdk/client-ec2';
-import { stackTag } from '../../../core/fleet/controller-policy.ts';
+import { stackTag } from './controller-policy.ts';
 import type { CloudInstance, InstanceTags } from '../../../core/ports/provider.ts';
 
 export function ec2Tags({ stack, pool, launch, expires }: InstanceTags): Tag[] {

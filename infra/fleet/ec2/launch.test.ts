@@ -1,12 +1,18 @@
 import { describe, expect, it } from 'vitest';
-import type { Launch } from '../../../core/ports/provider.ts';
+import type { Ec2Launch } from './machine.ts';
 import { runInstancesInput } from './launch.ts';
 
-const launch: Launch = {
+const launch: Ec2Launch = {
   token: 'a'.repeat(64),
   place: { zone: 'us-east-1a', type: 'c7i.2xlarge', market: 'spot', usdPerHour: 0.1 },
   count: 3,
-  machine: { region: 'us-east-1', image: 'ami-1', subnets: { 'us-east-1a': 'subnet-1' }, securityGroups: ['sg-1'] },
+  machine: {
+    kind: 'ec2',
+    region: 'us-east-1',
+    image: 'ami-1',
+    subnets: { 'us-east-1a': 'subnet-1' },
+    securityGroups: ['sg-1'],
+  },
   userData: '#!/bin/bash\necho "Grüße"\n',
   tags: { stack: 'lab', pool: 'samplers', launch: 7, expires: '2026-12-01T00:00:00.000Z' },
 };

@@ -4,16 +4,17 @@
  */
 import { DescribeImagesCommand, DescribeInstancesCommand, RunInstancesCommand } from '@aws-sdk/client-ec2';
 import type { EC2Client, RunInstancesCommandInput } from '@aws-sdk/client-ec2';
-import type { Ec2Machine, Launch, LaunchAnswer, LaunchRefusal } from '../../../core/ports/provider.ts';
+import type { LaunchAnswer, LaunchRefusal } from '../../../core/ports/provider.ts';
 import { codeOf, failureOf, refusalOf } from './failures.ts';
 import { cloudInstance, ec2Tags } from './instances.ts';
+import type { Ec2Launch, Ec2Machine } from './machine.ts';
 
 /** The limit of bytes before the encoding in base64. */
 export const maxUserDataBytes = 16_384;
-export const maxTokenLength = 64;
+const maxTokenLength = 64;
 
 /** Throws RetryableError when the answer is not known. */
-export async function launchOn(client: EC2Client, launch: Launch): Promise<LaunchAnswer> {
+export async function launchOn(client: EC2Client, launch: Ec2Launch): Promise<LaunchAnswer> {
   const refused = refusedBefore(launch);
   if (refused !== undefined) return { instances: [], refused };
   try {
@@ -39,7 +40,7 @@ async function boughtBefore(client: EC2Client, token: string): Promise<LaunchAns
 }
 
 /** What EC2 would refuse, in the same words, without a call. */
-function refusedBefore({ token, userData, place, machine }: Launch): LaunchRefusal | undefined {
+function refusedBefore({ token, userData, place, machine }: Ec2Launch): LaunchRefusal | undefined {
   const refusal = (code: string, message: string): LaunchRefusal => ({ kind: 'configuration', code, message });
   const bytes = Buffer.byteLength(userData);
   if (bytes > maxUserDataBytes)
@@ -56,7 +57,7 @@ function refusedBefore({ token, userData, place, machine }: Launch): LaunchRefus
 
 /** `rootDevice`: the image's name of its disk, when the pool sets the size of the disk. */
 export function runInstancesInput(
-  { token, place, count, machine, userData, tags }: Launch,
+  { token, place, count, machine, userData, tags }: Ec2Launch,
   rootDevice: string | undefined,
 ): RunInstancesCommandInput {
   const { image, subnets, securityGroups, instanceProfile: profile, diskGiB } = machine;

@@ -9,13 +9,14 @@ import {
   paginateDescribeSpotPriceHistory,
 } from '@aws-sdk/client-ec2';
 import type { EC2Client, _InstanceType } from '@aws-sdk/client-ec2';
-import { stackTag } from '../../../core/fleet/controller-policy.ts';
+import { stackTag } from './controller-policy.ts';
 import type { CloudInstance, Provider, SpotPrice } from '../../../core/ports/provider.ts';
 import { checkMachine } from './check.ts';
 import { Ec2Clients } from './client.ts';
 import { codeOf, failureOf } from './failures.ts';
 import { cloudInstance } from './instances.ts';
 import { launchOn } from './launch.ts';
+import { ec2MachineOf } from './machine.ts';
 
 export interface Ec2Provider extends Provider {
   close(): void;
@@ -28,11 +29,12 @@ const pageSize = 500;
 export function ec2Provider({ endpoint }: { readonly endpoint?: string | undefined } = {}): Ec2Provider {
   const clients = new Ec2Clients(endpoint);
   return {
-    launch: (launch) => launchOn(clients.in(launch.machine.region), launch),
+    launch: async ({ machine, ...launch }) =>
+      launchOn(clients.in(machine.region), { ...launch, machine: ec2MachineOf(machine) }),
     terminate: (region, ids) => terminate(clients.in(region), ids),
     list: (region, stack) => list(clients.in(region), stack),
     spotPrices: (region, types) => spotPrices(clients.in(region), types),
-    check: (machine, ...pool) => checkMachine(clients.in(machine.region), machine, ...pool),
+    check: async (machine, ...pool) => checkMachine(clients.in(machine.region), ec2MachineOf(machine), ...pool),
     close: () => clients.close(),
   };
 }

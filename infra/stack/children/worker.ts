@@ -14,7 +14,7 @@ const stopGraceMs = 20_000;
 /** The part of it that a worker may plan with, because signals and clocks are not exact. */
 export const workerGraceMs = stopGraceMs - 1_000;
 
-export const workerName = (pool: WorkerPool, index: number): string => `${pool.name}-${index + 1}`;
+const workerName = (pool: WorkerPool, index: number): string => `${pool.name}-${index + 1}`;
 
 export function workerChild(home: string, program: string, pool: WorkerPool, index: number): ChildSpec {
   const name = workerName(pool, index);

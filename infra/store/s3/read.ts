@@ -4,7 +4,7 @@ import { RetryableError } from '../../../core/errors.ts';
 import type { S3Bucket } from './bucket.ts';
 import { BrokenTransfer, isAbsent, statusOf } from './failures.ts';
 import { headObject } from './named-refusal.ts';
-import { inOrder } from './parallel.ts';
+import { inOrder } from '../../../core/parallel.ts';
 
 /** Bytes of a range, and of the largest object that is read in one request. */
 export const rangeBytes = 8 * 1024 * 1024;

@@ -14,10 +14,10 @@ import type { CompletedPart } from '@aws-sdk/client-s3';
 import type { S3Bucket } from './bucket.ts';
 import { writerName, readWriterTag } from './create.ts';
 import { nameOf } from './failures.ts';
-import { eachOf } from './parallel.ts';
+import { eachOf } from '../../../core/parallel.ts';
 
 /** Bytes of a part. For a stream, memory holds as many parts as are in flight. */
-export const partBytes = 8 * 1024 * 1024;
+const partBytes = 8 * 1024 * 1024;
 const partsAtOnce = 6;
 /** S3 accepts 10,000 parts, so later parts of a long stream are larger. */
 const partsOfOneSize = 2_000;

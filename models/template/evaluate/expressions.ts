@@ -9,7 +9,7 @@ import { toArray } from '../iterate.ts';
 import type { Arguments, CompareOperator, Expression } from '../nodes.ts';
 import { binary, contains, equal, negate, ordered } from '../operators.ts';
 import { str } from '../print.ts';
-import { tests } from '../tests.ts';
+import { tests } from './tests.ts';
 import {
   Dict,
   type Keywords,

@@ -6,9 +6,9 @@ import {
   inverseOrder,
   roundUpTo,
   workload,
-} from '../../../core/rl/balance/partitions.ts';
-import { balanceRanks, unbalanceMetrics } from '../../../core/rl/balance/ranks.ts';
-import { verlMicroBatches } from '../../../core/rl/balance/verl-micro-batches.ts';
+} from '../balance/partitions.ts';
+import { balanceRanks, unbalanceMetrics } from '../balance/ranks.ts';
+import { verlMicroBatches } from '../balance/verl-micro-batches.ts';
 import { pureEvaluator } from '../evaluators.ts';
 import { inputsOf, numbers, paramsOf } from '../padded.ts';
 import type { GoldenCase, Outcome } from '../types.ts';

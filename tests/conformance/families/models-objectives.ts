@@ -1,5 +1,5 @@
 /** What each head gives for sequences, and the losses that the reference cases differentiate. */
-import type { HeadKind } from '../../../core/decoder-spec.ts';
+import type { HeadKind } from '../../../core/ports/policy.ts';
 import type { NativeTrainer } from '../../../native/index.ts';
 import type { Outcome } from '../types.ts';
 import { packed, unpacked, type Ragged } from './sequences.ts';

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import type { HeadKind } from '../../../core/decoder-spec.ts';
+import type { HeadKind } from '../../../core/ports/policy.ts';
 import type { EngineOptions } from '../../../core/ports/policy.ts';
-import { architectureNames, readDecoderSpec } from '../../../models/config.ts';
+import { architectureNames, readDecoderSpec } from '../../../native/model/config.ts';
 import { decodeSafetensors } from '../../../models/safetensors.ts';
-import { loadWeights } from '../../../models/weights.ts';
+import { loadWeights } from '../../../native/model/weights.ts';
 import { createTrainer, type NativeTrainer } from '../../../native/index.ts';
 import type { Evaluator, GoldenCase, Outcome } from '../types.ts';
 import { greedy, logitRows } from './models-greedy.ts';
@@ -54,7 +54,7 @@ export function modelsEvaluator(options: EngineOptions): Evaluator {
 export const models = modelsEvaluator({ compute: 'fp32', deterministic: true, threads: 2 });
 
 /** A trainable model from a Hugging Face folder. */
-export async function openModel(folder: string, options: EngineOptions): Promise<NativeTrainer> {
+async function openModel(folder: string, options: EngineOptions): Promise<NativeTrainer> {
   const path = join(folder, 'config.json');
   const spec = readDecoderSpec(JSON.parse(readFileSync(path, 'utf8')), path, allHeads);
   const trainer = createTrainer(spec, { ...options, trainable: true });

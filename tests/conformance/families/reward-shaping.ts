@@ -34,8 +34,8 @@ function maskedStats(testCase: GoldenCase): Outcome {
     sum_axis: () => perRow(maskedSum),
     mean: () => maskedMean(values, mask),
     mean_axis: () => perRow(maskedMean),
-    var: () => maskedVar(values, mask),
-    var_biased: () => maskedVar(values, mask, false),
+    var: () => maskedVar(values, mask, maskedMean(values, mask)),
+    var_biased: () => maskedVar(values, mask, maskedMean(values, mask), false),
     whiten: () => unflatten(maskedWhiten(values, mask), rows),
     whiten_noshift: () => unflatten(maskedWhiten(values, mask, false), rows),
   };

@@ -1,7 +1,7 @@
 /** The engines that a worker can run. A new one is a folder beside this file and a line here. */
 import type { Engines } from '../../../core/ports/engines.ts';
 import { nativeEngines } from './native/index.ts';
-import type { MemoryPlan } from '../memory-plan.ts';
+import type { MemoryPlan } from './memory-plan.ts';
 
 /** What the engines of a process share. */
 export interface EngineShare {

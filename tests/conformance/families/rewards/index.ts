@@ -27,5 +27,5 @@ function missingPackages(testCase: GoldenCase, { name }: GoldenFile): string | u
   const routed = routeOf(String(testCase.inputs['data_source']))?.scorer;
   const isScored = testCase.inputs['solution_str'] !== undefined;
   const inPython = Object.hasOwn(pythonCases, name) || (isScored && routed !== undefined && isPythonScorer(routed));
-  return inPython && !hasPackages() ? 'needs Python packages: node infra/bootstrap.mjs --scorers' : undefined;
+  return inPython && !hasPackages() ? 'needs Python packages: node setup/main.mjs --scorers' : undefined;
 }

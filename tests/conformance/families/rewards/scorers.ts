@@ -55,7 +55,7 @@ export function scoreRlla(testCase: GoldenCase): Outcome {
   return { score, ...columns };
 }
 
-export function scored(scorer: Scorer, input: ScorerInput, settings: ScorerSettings = {}): Scored {
+function scored(scorer: Scorer, input: ScorerInput, settings: ScorerSettings = {}): Scored {
   return toScored(scorer(input, settings));
 }
 

@@ -2,14 +2,11 @@
  * The native engine behind the ports of core/ports/: it computes in this process, and each call is done when its
  * promise is returned.
  */
-import type { DecoderSpec } from '../../../../core/decoder-spec.ts';
-import { cacheBytes, modelMemory, pageBytes, pagesOfSequence } from '../../../../core/engine-memory.ts';
+import { cacheBytes, cacheShare, modelMemory, pageBytes, pagesOfSequence } from '../../../../native/model/memory.ts';
 import { InvalidInputError } from '../../../../core/errors.ts';
 import type { Engines, ModelRef, PolicyOptions } from '../../../../core/ports/engines.ts';
-import type { HeadKind } from '../../../../core/ports/policy.ts';
 import type { SamplerRoom } from '../../../../core/ports/sampler.ts';
-import { readDecoderSpec, readScoreSpec, readValueSpec } from '../../../../models/config.ts';
-import { readConfigJson } from '../../../../models/weights.ts';
+import { specOf } from '../../../../native/model/plans.ts';
 import {
   arithmeticOf,
   createGenerator,
@@ -19,21 +16,15 @@ import {
   nativeName,
 } from '../../../../native/index.ts';
 import type { NativeGenerator } from '../../../../native/index.ts';
-import type { MemoryPlan } from '../../memory-plan.ts';
+import type { MemoryPlan } from '../memory-plan.ts';
 import { NativePolicy } from './policy.ts';
 import { NativeSampler, OwningNativeSampler } from './sampler.ts';
 import type { MakeGenerator } from './sampler.ts';
 
-const readSpec: Readonly<Record<HeadKind, (config: unknown) => DecoderSpec>> = {
-  tokens: readDecoderSpec,
-  scores: readScoreSpec,
-  values: readValueSpec,
-};
-
 /** `memory`: of all models of this process, whatever runs them. */
 export function nativeEngines(memory: MemoryPlan): Engines {
   const open = async (model: ModelRef, options: PolicyOptions): Promise<NativePolicy> => {
-    const spec = readSpec[model.head](await readConfigJson(model.folder));
+    const spec = await specOf(model);
     const bytes = Object.values(modelMemory(spec, options)).reduce((sum, part) => sum + part, 0);
     return memory.open(
       bytes,
@@ -42,7 +33,7 @@ export function nativeEngines(memory: MemoryPlan): Engines {
   };
   const generatorOf: MakeGenerator = (policy, room) => {
     const { spec, options } = policy.trainer;
-    return generatorWith(policy, room, memory.cacheOf(policy, cacheBytes(spec, options.compute, room)));
+    return generatorWith(policy, room, memory.cacheOf(policy, cacheBytes(spec, options.compute, room), cacheShare));
   };
   return {
     name: nativeName,

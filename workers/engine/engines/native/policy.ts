@@ -2,24 +2,21 @@
 import type {
   AdamW,
   BackwardPass,
-  BlockHash,
   Call,
-  EngineParameter,
   ForwardOptions,
   ForwardResult,
   HeadKind,
   OutputName,
   PackedBatch,
   PolicyEngine,
-  StatePart,
   StateSource,
   StepResult,
-  WeightsFormat,
 } from '../../../../core/ports/policy.ts';
+import type { BlockHash, EngineParameter, StatePart, WeightsFormat } from '../../../../core/parameters.ts';
 import { InvalidInputError } from '../../../../core/errors.ts';
 import { outputsOfHead } from '../../../../core/ports/policy.ts';
 import { partsOf, stateParts } from '../../../../core/records/state-parts.ts';
-import { loadWeights } from '../../../../models/weights.ts';
+import { loadWeights } from '../../../../native/model/weights.ts';
 import type { NativeStatePart, NativeTrainer } from '../../../../native/index.ts';
 
 function requireLanes(batches: readonly PackedBatch[], { lanes }: Pick<PolicyEngine, 'lanes'>): void {

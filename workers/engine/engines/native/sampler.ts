@@ -7,9 +7,10 @@ import type {
   Sampler,
   SamplerRoom,
 } from '../../../../core/ports/sampler.ts';
-import type { Call, EngineParameter, StateSource, WeightsFormat } from '../../../../core/ports/policy.ts';
+import type { Call, StateSource } from '../../../../core/ports/policy.ts';
+import type { EngineParameter, WeightsFormat } from '../../../../core/parameters.ts';
 import type { NativeGenerator } from '../../../../native/index.ts';
-import { publicationRoot } from '../../roots.ts';
+import { publicationRoot } from '../roots.ts';
 import { SteppedStreams } from '../stepped-streams.ts';
 import type { Stepped } from '../stepped-streams.ts';
 import { paced } from './paced-sampler.ts';

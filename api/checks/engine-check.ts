@@ -1,0 +1,94 @@
+/**
+ * The engines of a run: that the workers which are there have them, and, for a run that promises its bits, that these
+ * are proved. Where no stack is up, this machine's engine answers.
+ */
+import { InvalidInputError } from '../../core/errors.ts';
+import type { Recipe } from '../../core/recipe/index.ts';
+import type { ComputeType } from '../../core/parameters.ts';
+import type { EngineFacts } from '../../core/wire/engine-facts.ts';
+import { refusedHint, refusedText } from '../../core/wire/engine-proof.ts';
+import type { Role } from '../../core/roles.ts';
+import { samplesResponses } from '../../core/run-kinds.ts';
+import { engineReport } from '../../infra/engine-proof.ts';
+import { openLiveSource } from '../live-source.ts';
+import type { Check } from './checks.ts';
+
+export const engineCheck: Check = {
+  name: 'engine',
+  look: async ({ recipe, ports }) => {
+    const present = await enginesOfWorkers(ports.home);
+    if (present !== undefined) requireEngines(recipe, present);
+    if (recipe.deterministic === false) return undefined;
+    const trainers = present?.trainer ?? [await engineReport()];
+    return judged(
+      recipe,
+      trainers.filter(({ name }) => name === recipe.trainer.engine),
+    );
+  },
+};
+
+/** The engines of the workers that train and that sample. */
+export type EnginesByRole = Readonly<Record<Exclude<Role, 'reward'>, readonly EngineFacts[]>>;
+
+/** The engines of a running stack's workers; undefined where no worker says that it has one. */
+async function enginesOfWorkers(home: string): Promise<EnginesByRole | undefined> {
+  const live = await openLiveSource(home);
+  try {
+    if (live.stack === undefined) return undefined;
+    const workers = (await live.workers()).filter(({ engines }) => engines.length > 0);
+    const having = (role: Role) =>
+      workers.filter(({ roles }) => roles.includes(role)).flatMap(({ engines }) => engines);
+    return workers.length === 0 ? undefined : { trainer: having('trainer'), rollout: having('rollout') };
+  } finally {
+    await live.close();
+  }
+}
+
+/** Throws InvalidInputError where the workers that are there cannot train or sample for the recipe. */
+export function requireEngines(recipe: Recipe, { trainer, rollout }: EnginesByRole): void {
+  requireEngine('trainer.engine', recipe.trainer.engine, trainer);
+  if (!samplesResponses(recipe.kind)) return;
+  requireEngine('rollout.name', recipe.rollout.name, rollout);
+  requireRepeatedSamples(recipe, rollout);
+}
+
+/** Workers that come later may have it, so none at all is no refusal. */
+function requireEngine(where: string, wanted: string, engines: readonly EngineFacts[]): void {
+  const names = [...new Set(engines.map(({ name }) => name))];
+  if (names.length === 0 || names.includes(wanted)) return;
+  throw new InvalidInputError(`${where}: no worker has the engine ${wanted}; they have ${names.join(', ')}`, {
+    where,
+    hint: `start a worker that has it, or set ${where}=${names[0]}`,
+  });
+}
+
+/** A run that promises its weights to the bit needs samples that come out the same when they are sampled again. */
+function requireRepeatedSamples({ deterministic, rollout }: Recipe, engines: readonly EngineFacts[]): void {
+  if (deterministic !== true) return;
+  const samplers = engines.filter(({ name }) => name === rollout.name);
+  if (samplers.length === 0 || samplers.some(({ randomness }) => randomness === 'counter')) return;
+  throw new InvalidInputError(
+    `deterministic: true: the sampler ${rollout.name} draws other random bits when a sample is sampled again`,
+    { where: 'rollout.name', hint: 'deterministic: replay, or rollout.name=native' },
+  );
+}
+
+/** One engine that has the bits is enough: jobs of such runs go to it. */
+function judged(recipe: Recipe, engines: readonly EngineFacts[]) {
+  const proofs = engines.flatMap(({ auto, proofs = [] }) =>
+    proofs.filter(({ compute }) => compute === promisedCompute(recipe, auto)),
+  );
+  const refused = proofs.find(({ state }) => state === 'refused');
+  if (refused !== undefined && proofs.every(({ state }) => state === 'refused'))
+    throw new InvalidInputError(refusedText(refused), { where: 'deterministic', hint: refusedHint });
+  const proved = proofs.find(({ state }) => state === 'proved');
+  if (proved !== undefined) return { detail: `its bits are those of ${proved.profile}` };
+  const [unproved] = proofs;
+  if (unproved === undefined) return undefined;
+  const detail = `no bits are recorded for ${unproved.profile}: runs on such processors repeat, and nothing vouches for them`;
+  return { status: 'warning' as const, detail };
+}
+
+/** The compute type of a run that promises its bits. */
+const promisedCompute = ({ model }: Recipe, auto: EngineFacts['auto']): ComputeType =>
+  model.compute_dtype === 'auto' ? auto.deterministic : model.compute_dtype;

@@ -1,0 +1,217 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { recipeKey, recipeSections } from '../../../../core/recipe/keys.ts';
+import { checkRecipe } from '../../../../core/recipe/parse.ts';
+import { Entries } from './entries.ts';
+import { findRule } from './find-rule.ts';
+import { importEntries, type ImportOptions } from './map-entries.ts';
+import type { ImportResult } from './outcome.ts';
+import { overridesIn } from './overrides-file.ts';
+import { RULES } from './rules.ts';
+
+const given = ['data.train_files=a.jsonl', 'actor_rollout_ref.model.path=org/m', 'algorithm.adv_estimator=gae'];
+
+function imported(overrides: readonly string[], options: Partial<ImportOptions> = {}): ImportResult {
+  const entries = new Entries();
+  for (const text of [...given, ...overrides]) entries.override({ text });
+  return importEntries(entries, { kind: 'rl', env: new Map(), ...options });
+}
+const outcomeOf = (override: string, ...others: string[]) => {
+  const name = override.replace(/^[+~]*/, '').replace(/=.*$/s, '');
+  return imported([...others, override]).keys.find(({ verl }) => verl === name);
+};
+
+describe('the table', () => {
+  it('names keys that petrel has', () => {
+    const known = (path: string) =>
+      recipeKey(path) !== undefined || recipeSections.some((section) => section.path === path);
+    const written = RULES.flatMap(({ verl, to }) => {
+      const choices = /\(([^()]*)\)/.exec(verl)?.[1]?.split('|') ?? [''];
+      return to === undefined ? [] : choices.map((choice) => to.replace('$1', choice));
+    });
+    expect(written.map((to) => to.replace(/\.\*\*$/, '')).filter((to) => !known(to))).toEqual([]);
+  });
+
+  it('says in each row what becomes of the key', () => {
+    const empty = RULES.filter(({ to, how, none, met }) => [to, how, none, met].every((one) => one === undefined));
+    expect(empty).toEqual([]);
+  });
+
+  it('has no row that is never reached', () => {
+    const unreached = RULES.filter(({ verl }) => {
+      const path = verl.replaceAll(/\(([^()]*)\)/g, (_, choices: string) => choices.split('|').at(-1) ?? '');
+      const example = path.replaceAll('**', 'x.y').replaceAll('*', 'z');
+      return findRule(example)?.verl !== verl;
+    });
+    expect(unreached.map(({ verl }) => verl)).toEqual([]);
+  });
+});
+
+describe('a key of verl', () => {
+  it('that limits the calls of a scorer limits them for the whole run', () => {
+    for (const place of ['reward', 'reward_model']) {
+      const manager = `${place}.reward_manager${place === 'reward' ? '.name' : ''}=rate_limited`;
+      expect(outcomeOf(`${place}.max_rpm=60`, manager)).toMatchObject({
+        petrel: 'reward.endpoint.max_rpm',
+        written: 60,
+      });
+      const text = imported([manager, `${place}.max_concurrent=4`, `${place}.timeout=30`]).keys;
+      expect(text.map(({ petrel, written }) => [petrel, written])).toEqual(
+        expect.arrayContaining([
+          ['reward.reward_manager.name', 'rate_limited'],
+          ['reward.endpoint.max_concurrent', 4],
+          ['reward.timeout', 30],
+        ]),
+      );
+    }
+    for (const name of ['remote', 'batch'])
+      expect(outcomeOf(`reward.reward_manager.name=${name}`)).toMatchObject({ outcome: 'same', written: name });
+  });
+
+  it('that petrel has loses its wrapper', () => {
+    expect(outcomeOf('actor_rollout_ref.actor.optim.lr=3e-6')).toMatchObject({
+      outcome: 'same',
+      petrel: 'actor.optim.lr',
+      written: 3e-6,
+    });
+  });
+
+  it('with another name, or a name of earlier versions, is moved', () => {
+    expect(outcomeOf('trainer.experiment_name=Qwen_8B')).toMatchObject({ outcome: 'moved', written: 'qwen-8b' });
+    expect(outcomeOf('custom_reward_function.path=s.py')).toMatchObject({
+      petrel: 'reward.custom_reward_function.path',
+      written: 's.py',
+    });
+    expect(outcomeOf('critic.optim.min_lr=1e-7', 'critic.optim.lr=1e-6')?.written).toBeCloseTo(0.1);
+  });
+
+  it('that asks for what petrel always does needs nothing', () => {
+    expect(outcomeOf('actor_rollout_ref.model.use_remove_padding=True')?.outcome).toBe('met');
+    expect(outcomeOf('actor_rollout_ref.rollout.tensor_model_parallel_size=1')?.outcome).toBe('met');
+    expect(outcomeOf('actor_rollout_ref.rollout.tensor_model_parallel_size=2')).toMatchObject({
+      outcome: 'none',
+      reason: 'parallel',
+    });
+  });
+
+  it('of PRIME’s choice of prompts keeps its name and value', () => {
+    const words = ['data.filter_accuracy=True', 'data.accuracy_lower_bound=0.1', 'data.accuracy_upper_bound=0.9'];
+    const { tree, problems } = imported([...words, 'data.oversample_factor=4.0', 'data.filter_truncate=True']);
+    expect(tree).toMatchObject({
+      data: {
+        filter_accuracy: true,
+        accuracy_lower_bound: 0.1,
+        accuracy_upper_bound: 0.9,
+        oversample_factor: 4,
+        filter_truncate: true,
+      },
+    });
+    expect(problems).toEqual([]);
+  });
+
+  it('of a sampler in Python is left out, with what petrel has', () => {
+    expect(outcomeOf('data.sampler.class_path=pkg://mine')).toMatchObject({ outcome: 'none', reason: 'sampler' });
+  });
+
+  it('of single-stream policy optimisation turns into its estimator', () => {
+    const spo = ['algorithm.adv_estimator=grpo', 'trainer.spo.enable=True', 'trainer.spo.rho.clip_lower=0.9'];
+    expect(imported([...spo, 'trainer.spo.offline_values=v.json']).tree).toMatchObject({
+      algorithm: { adv_estimator: 'spo', spo: { rho: { clip_lower: 0.9 } } },
+    });
+    expect(outcomeOf('trainer.spo.offline_values=v.json')).toMatchObject({ outcome: 'none', reason: 'trackers' });
+    expect(imported(['algorithm.adv_estimator=rloo', 'trainer.spo.enable=False']).tree).toMatchObject({
+      algorithm: { adv_estimator: 'rloo' },
+    });
+  });
+
+  it('for the size of a forward pass in sequences becomes a limit in tokens, unless verl ignores it', () => {
+    const micro = 'actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4';
+    const lengths = ['data.max_prompt_length=1000', 'data.max_response_length=3000'];
+    const limit = { actor: { ppo_max_token_len_per_gpu: 16_000 } };
+    expect(imported([...lengths, micro]).tree).toMatchObject(limit);
+    expect(imported([...lengths, micro, 'actor_rollout_ref.actor.use_dynamic_bsz=True']).tree).not.toMatchObject(limit);
+  });
+
+  it('never leaves a limit that is below the longest sequence', () => {
+    const { tree, problems } = imported(['data.max_response_length=32768']);
+    expect(tree).toMatchObject({ actor: { ppo_max_token_len_per_gpu: 33_280 } });
+    expect(problems).toEqual([]);
+  });
+
+  it('with a value that no run can use yet is written, and is a problem', () => {
+    const { keys, tree, problems } = imported(['actor_rollout_ref.model.lora_rank=32']);
+    expect(keys.at(-1)).toMatchObject({ outcome: 'later', written: 32 });
+    expect(tree).toMatchObject({ model: { lora_rank: 32 } });
+    expect(problems.map(({ path }) => path)).toEqual(['model.lora_rank']);
+  });
+
+  it('with a value that petrel’s schema refuses is left out', () => {
+    const { keys, tree } = imported(['algorithm.gamma=fast', 'actor_rollout_ref.rollout.n=0']);
+    expect(keys.slice(-2).map(({ outcome }) => outcome)).toEqual(['refused', 'refused']);
+    expect(checkRecipe(tree).ok).toBe(true);
+  });
+
+  it('that nobody knows is reported, with the key that is probably meant', () => {
+    expect(outcomeOf('actor_rollout_ref.actor.clip_raito=0.1')).toMatchObject({
+      outcome: 'unknown',
+      note: 'is actor.clip_ratio meant?',
+    });
+  });
+
+  it('that looks like a secret is neither written nor repeated', () => {
+    const token = `hf_${'a'.repeat(30)}`;
+    const result = imported([`+trainer.hub_token=${token}`, `actor_rollout_ref.model.path=${token}`]);
+    expect(JSON.stringify(result)).not.toContain(token);
+  });
+});
+
+describe('what the input does not set', () => {
+  it('has verl’s default where it decides what is learned', () => {
+    const entries = new Entries();
+    entries.override({ text: 'data.train_files=a.jsonl' });
+    const { tree, defaults } = importEntries(entries, { kind: 'rl', env: new Map() });
+    expect(tree).toMatchObject({ algorithm: { adv_estimator: 'gae' } });
+    expect(defaults.map(({ petrel }) => petrel)).toContain('trainer.save_freq');
+  });
+});
+
+describe('references', () => {
+  it('to keys and variables are resolved', () => {
+    const result = imported(
+      ['actor_rollout_ref.actor.ppo_mini_batch_size=${data.train_batch_size}', 'data.train_batch_size=${oc.env:B,64}'],
+      { env: new Map([['B', '32']]) },
+    );
+    expect(result.tree).toMatchObject({ actor: { ppo_mini_batch_size: 32 }, data: { train_batch_size: 32 } });
+  });
+
+  it('in a circle, or to keys that are not set, are reported', () => {
+    expect(outcomeOf('algorithm.gamma=${algorithm.lam}', 'algorithm.lam=${algorithm.gamma}')).toMatchObject({
+      outcome: 'unreadable',
+    });
+    expect(outcomeOf('algorithm.gamma=${nothing.here}')?.note).toContain('nothing.here');
+  });
+});
+
+describe('a file of overrides', () => {
+  it('may have several on a line, quotes of a shell or of Hydra, comments and continued lines', () => {
+    const text = `# first\na.b=1 +c.d='x y' \\\n\ne.f=["a", "b"]  # why\n~g.h\n`;
+    expect(overridesIn(text).map((word) => word.text)).toEqual(['a.b=1', '+c.d=x y', 'e.f=["a", "b"]', '~g.h']);
+  });
+});
+
+it('any overrides give a report and never an error (seed 7)', () => {
+  const word = fc.oneof(
+    fc.string(),
+    fc
+      .tuple(fc.constantFrom('a.b', 'data.train_files', '+actor_rollout_ref.rollout.n', '~trainer', '++x'), fc.string())
+      .map(([name, value]) => `${name}=${value}`),
+    fc.constantFrom('a=[[[[', 'a={b:{c:', `a=${'['.repeat(300)}`, '__proto__.x=1', 'constructor.y={__proto__:1}'),
+  );
+  fc.assert(
+    fc.property(fc.array(word, { maxLength: 8 }), (words) => {
+      const { keys } = imported(words);
+      expect(keys.length).toBeGreaterThan(0);
+    }),
+    { seed: 7, numRuns: 150 },
+  );
+});

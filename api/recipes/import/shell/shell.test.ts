@@ -1,0 +1,220 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { InvalidInputError } from '../../../../core/errors.ts';
+import { evaluateArithmetic } from './arithmetic.ts';
+import { readScript, type ReadScript, type ScriptInputs } from './evaluate.ts';
+import { matchesGlob } from './glob.ts';
+
+const read = (script: string, inputs: Partial<ScriptInputs> = {}): ReadScript =>
+  readScript(script, { env: new Map(), words: [], ...inputs });
+
+/** The words of the only call, with holes as "?". */
+function wordsOf(script: string, inputs: Partial<ScriptInputs> = {}): string[] {
+  const { launches } = read(script, inputs);
+  expect(launches).toHaveLength(1);
+  return (launches[0]?.words ?? []).map(({ text }) => text.replaceAll(/\0\d+\0/g, '?'));
+}
+const run = 'python3 -m verl.trainer.main_ppo';
+
+describe('the words of a call', () => {
+  it.each([
+    ['a.b=1 \\\n  c.d=2', ['a.b=1', 'c.d=2']],
+    [`a='x y' b="x y" c=x\\ y d=$'x\\ty'`, ['a=x y', 'b=x y', 'c=x y', 'd=x\ty']],
+    [`a="['$HOME/x.parquet']"`, ["a=['~/x.parquet']"]],
+    ['a=${X:-1} b=${X-2} c=${X:+3} d=${Y:-${X:-4}}', ['a=1', 'b=2', 'c=', 'd=4']],
+    ['a=$((2 * (3 + 4) - 10 / 3)) b=$(( 2 ** 3 % 5 ))', ['a=11', 'b=3']],
+    ['a=$(date) b=`date`x', ['a=?', 'b=?x']],
+    ['a=$UNSET', ['a=?']],
+    ['"$@" $#', ['0']],
+    ['a=1 # a comment', ['a=1']],
+    ['a=1 > out.txt 2>&1 <in', ['a=1']],
+    ['""', ['']],
+    ['a=x#y', ['a=x#y']],
+  ])('%s', (words, expected) => {
+    expect(wordsOf(`${run} ${words}`)).toEqual(expected);
+  });
+
+  it('come from arrays, each element a word', () => {
+    expect(wordsOf(`A=(a=1 'b=x y')\nA+=(c=3)\n${run} "\${A[@]}" n=\${#A[@]} "\${A[0]}"`)).toEqual([
+      ...['a=1', 'b=x y', 'c=3', 'n=3', 'a=1'],
+    ]);
+    expect(wordsOf(`A=()\n${run} a=1 "\${A[@]}"`)).toEqual(['a=1']);
+    expect(wordsOf(`A=("x y")\n${run} "\${A[*]}" \${A[@]}`)).toEqual(['x y', 'x', 'y']);
+  });
+
+  it('are those of the command line, too', () => {
+    expect(wordsOf(`${run} a=1 "$@"`, { words: ['b=x y'] })).toEqual(['a=1', 'b=x y']);
+    expect(wordsOf(`first=$1\nshift\n${run} a=$first "\${@:1}"`, { words: ['x', 'b=2'] })).toEqual(['a=x', 'b=2']);
+  });
+
+  it('are split at blanks only where the value is not quoted', () => {
+    expect(wordsOf(`E="a=1 b=2"\n${run} $E c="$E"`)).toEqual(['a=1', 'b=2', 'c=a=1 b=2']);
+  });
+
+  it('of variables are changed as a shell does', () => {
+    const change = (expression: string) => wordsOf(`P=models/Qwen.v1.gz\n${run} ${expression}`)[0];
+    expect(change('${P##*/}')).toBe('Qwen.v1.gz');
+    expect(change('${P%.*}')).toBe('models/Qwen.v1');
+    expect(change('${P%%.*}')).toBe('models/Qwen');
+    expect(change('${P,,}')).toBe('models/qwen.v1.gz');
+    expect(change('${P/models/m}')).toBe('m/Qwen.v1.gz');
+    expect(change('${P:0:3}')).toBe('?');
+  });
+
+  it('that follow a comment in the middle of the call are read, with a note', () => {
+    const { launches, notes } = read(`${run} a.b=1 \\  # why\n  c.d=2`);
+    expect(launches[0]?.words.map(({ text }) => text)).toContain('c.d=2');
+    expect(notes[0]).toMatchObject({ line: 2 });
+  });
+});
+
+describe('a condition', () => {
+  const branch = (condition: string) =>
+    wordsOf(`X=5 Y=vllm\nif ${condition}; then\n  A=then\nelse\n  A=else\nfi\n${run} a=$A`)[0];
+
+  it.each([
+    ['[ "$X" = 5 ] && [ $X -gt 4 ]', 'then'],
+    ['[[ $Y == sglang || -z "$Z" ]]', '?'],
+    ['[ -z "${Z:-}" ]', 'then'],
+    ['! [ $X -le 4 ]', 'then'],
+    ['[ "$Y" != vllm ]', 'else'],
+    ['{ [ $X = 1 ] || [ $Y = vllm ]; }', 'then'],
+    ['[ -f file ]', '?'],
+    ['command -v nvidia-smi', '?'],
+    ['(( X > 3 ))', '?'],
+  ])('%s', (condition, expected) => {
+    expect(branch(condition)).toBe(`a=${expected}`);
+  });
+
+  it('of a case takes the first pattern that fits', () => {
+    const script = (device: string) => `case ${device} in\n gpu|cuda) A=1;;\n n*) A=2;;\n *) A=3\nesac\n${run} a=$A`;
+    expect(wordsOf(script('cuda'))).toEqual(['a=1']);
+    expect(wordsOf(script('npu'))).toEqual(['a=2']);
+    expect(wordsOf(script('x'))).toEqual(['a=3']);
+    expect(wordsOf(script('"$(device)"'))).toEqual(['a=?']);
+  });
+
+  it('that is not known leaves open what its branches set, and says which variable decides', () => {
+    const script = `D=\${D:-$(detect)}\nE=(a=1)\nif [ $D = npu ]; then E+=(b=2); N=1; fi\n${run} "\${E[@]}" n=$N`;
+    const { notes, launches, holesIn } = read(script);
+    expect(notes.map(({ text }) => text).join()).toContain('--env D=');
+    expect(launches[0]?.words).toHaveLength(3);
+    expect(holesIn(launches[0]?.words[2]?.text ?? '')).toHaveLength(1);
+    expect(wordsOf(script, { env: new Map([['D', 'npu']]) })).toEqual(['a=1', 'b=2', 'n=1']);
+  });
+});
+
+describe('a script', () => {
+  it('may have functions, here-documents, exports and exits', () => {
+    const script = `f() {\n  local n=$1; shift\n  ${run} n=$n "$@"\n}\ncat <<'EOF'\n${run} not=this\n"\nEOF\nexport B=2\nf 1 b=$B\nexit\n${run} never=1`;
+    expect(wordsOf(script)).toEqual(['n=1', 'b=2']);
+  });
+
+  it('is followed into pipelines, but what they assign is lost', () => {
+    expect(wordsOf(`A=1\n(A=2)\n${run} a=$A 2>&1 | tee log`)).toEqual(['a=1']);
+  });
+
+  it('with loops or files to source has notes with their lines', () => {
+    const { notes } = read('source env.sh\nfor x in 1 2; do\n  A=$x\ndone\neval "$B"');
+    expect(notes.map(({ line }) => line)).toEqual([1, 2, 2, 5]);
+  });
+
+  it.each(['if true', '"abc', "a='x", 'a=(b', 'echo ${x', '$((1', 'f() {', 'case x in', 'a )'])(
+    'that is not complete is refused with a line: %s',
+    (script) => {
+      expect(() => read(script)).toThrow(expect.objectContaining({ where: expect.stringContaining('line') }));
+    },
+  );
+
+  it.each([
+    ['deep expansions', `a=${'${x:-'.repeat(5000)}`],
+    ['deep brackets', '('.repeat(100_000)],
+    ['deep functions', 'f() '.repeat(20_000)],
+    ['text that doubles', `a=${'x'.repeat(100)}\n${'a=$a$a\n'.repeat(60)}`],
+    ['arrays that double', `a=('')\n${'a=("${a[@]}" "${a[@]}")\n'.repeat(60)}`],
+    ['functions that call each other', 'f() { f; f; }\nf'],
+    [
+      'functions that double',
+      `${Array.from({ length: 40 }, (_, i) => `f${i}() { f${i + 1}; f${i + 1}; }\n`).join('')}f0`,
+    ],
+    ['many holes', `f() { : ${'$(x)'.repeat(5000)}; }\n${'f\n'.repeat(20_000)}`],
+    ['too many characters', 'x'.repeat(1_000_001)],
+  ])('that would take too long is refused: %s', (_, script) => {
+    expect(() => read(script)).toThrow(InvalidInputError);
+  });
+
+  it('of any text is read or refused, and never fails otherwise (seed 11)', () => {
+    const piece = fc.constantFrom(
+      ...[
+        'a',
+        '=',
+        '(',
+        ')',
+        '{',
+        '}',
+        '[',
+        ']',
+        '$',
+        '${',
+        '$((',
+        '))',
+        '"',
+        "'",
+        '`',
+        '\\',
+        '\n',
+        ' ',
+        ';',
+        '|',
+        '&',
+      ],
+      ...[
+        'if ',
+        'then ',
+        'fi\n',
+        'case ',
+        'in ',
+        'esac',
+        ' x',
+        '<<E',
+        '\nE\n',
+        '#',
+        '-m verl.trainer.main_ppo',
+        ':-',
+        '@',
+      ],
+    );
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
+        try {
+          read(pieces.join(''));
+        } catch (error) {
+          expect(error).toBeInstanceOf(InvalidInputError);
+        }
+      }),
+      { seed: 11, numRuns: 3000 },
+    );
+  });
+});
+
+describe('arithmetic', () => {
+  it.each([
+    ['1 + 2 * 3', 7],
+    ['-7 / 2', -3],
+    ['n > 3 ? n * 2 : 0', 10],
+    ['$n + ${n}', 10],
+    ['!0 && 2 == 2', 1],
+    ['1 / 0', undefined],
+    ['010', undefined],
+    ['missing + 1', undefined],
+    ['1 +', undefined],
+  ])('%s', (source, expected) => {
+    expect(evaluateArithmetic(source, (name) => (name === 'n' ? '5' : undefined))).toBe(expected);
+  });
+});
+
+it('patterns take linear time', () => {
+  expect(matchesGlob('*a'.repeat(400), `${'a'.repeat(50_000)}b`)).toBe(false);
+  expect(matchesGlob('a\\*?', 'a*b')).toBe(true);
+  expect(matchesGlob('[ab]', 'a')).toBeUndefined();
+});

@@ -1,0 +1,57 @@
+/**
+ * The part of an engine that runs nothing: what it says of a model, and of the memory that a process of a run takes on
+ * each device. `petrel plan` and the checks at a run's start ask it where no worker runs yet.
+ */
+import type { ComputeType } from '../parameters.ts';
+import type { ModelRef } from './engines.ts';
+import type { SamplerRoom } from './sampler.ts';
+
+/** What an engine reads from a model's config. */
+export interface ModelFacts {
+  /** The family's name, for messages. */
+  readonly family: string;
+  readonly layers: number;
+  /** Elements of all parameters; undefined: the engine knows only when it has loaded the model. */
+  readonly parameters?: number;
+  /** Tokens that the model knows. */
+  readonly vocab: number;
+  /** Longest context that the model declares. */
+  readonly maxPositions: number;
+}
+
+/** What one process of a run is to hold and to do. Every model but the teacher has the policy's shape. */
+export interface ProcessWanted {
+  readonly model: ModelRef;
+  readonly compute: ComputeType;
+  /** Models that learn: 1 for a policy alone, 2 with a critic. 0: the process trains nothing. */
+  readonly trained: number;
+  /** Models beside them that only give log-probs or scores. */
+  readonly frozen: number;
+  readonly teacher?: ModelRef | undefined;
+  /** Tokens of one forward and backward pass. */
+  readonly tokens: number;
+  /** Samples that are decoded at once. Absent: the process samples nothing. */
+  readonly sampling?: SamplerRoom | undefined;
+  /** Bytes of this machine's memory. */
+  readonly machineBytes: number;
+}
+
+/** Memory of one process on one device. */
+export interface DevicePlan {
+  /** `memory`: the machine's own. */
+  readonly device: string;
+  /** Bytes by what they hold. */
+  readonly parts: Readonly<Record<string, number>>;
+}
+
+export interface EnginePlans {
+  /** Throws InvalidInputError for a model that the engine cannot run, with the field and what it supports. */
+  readModel(model: ModelRef): Promise<ModelFacts>;
+  /**
+   * Compares the stored tensors with those that the model needs, and loads none. Throws InvalidInputError with the
+   * tensor, the expected and the found value. Absent: the engine finds out when it loads them.
+   */
+  checkWeights?(model: ModelRef): Promise<void>;
+  /** One entry for each device that the process would use. Absent: the engine finds out when it runs. */
+  plan?(wanted: ProcessWanted): Promise<readonly DevicePlan[]>;
+}

@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import type { Digest } from '../../ids.ts';
+import { digest, numericProfile } from '../../records/schema.ts';
+import type { SamplingSettings } from '../../sampling-settings.ts';
+import { count, draws, engineName, recomputable, seed, some } from './fields.ts';
+
+/** `baseline`: the greedy response to each prompt of a training job, with which `remax` compares. */
+export const ROLLOUT_PURPOSES = ['train', 'baseline', 'validate'] as const;
+export type RolloutPurpose = (typeof ROLLOUT_PURPOSES)[number];
+
+const sampling = z.strictObject({
+  temperature: z.number().nonnegative(),
+  topK: z.int(),
+  topP: z.number(),
+  minP: z.number(),
+  repetitionPenalty: z.number(),
+}) satisfies z.ZodType<SamplingSettings>;
+
+/** Samples responses for some draws from exactly these weights. */
+export const rolloutInput = z.strictObject({
+  ...recomputable,
+  purpose: z.enum(ROLLOUT_PURPOSES),
+  /** Name of the engine that samples: `rollout.name`. */
+  sampler: engineName,
+  model: digest,
+  dataset: digest,
+  weights: digest,
+  profile: numericProfile,
+  draws,
+  samplesPerDraw: some,
+  /** Number of each draw's first sample; not 0 in a part of a larger job. */
+  firstSample: count.exactOptional(),
+  sampling,
+  maxNewTokens: some,
+  maxSequences: some,
+  stopStrings: z.array(z.string()).readonly(),
+  seed,
+});
+export type RolloutInput = z.infer<typeof rolloutInput>;
+
+export interface RolloutOutput {
+  /** safetensors of the trajectories: FORMAT.md, "Trajectory tensors". */
+  readonly trajectories: Digest;
+  readonly samples: number;
+  readonly promptTokens: number;
+  readonly responseTokens: number;
+}
