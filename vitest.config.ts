@@ -4,7 +4,7 @@
  * or damages what a quicker one shows once (a kill in each stage, a power cut at each call), or when one thing takes
  * minutes, or when it needs what a laptop does not have: several control machines, another processor or build, servers
  * of others. So `npm test` keeps each unit, each contract of a port, and one test for each thing that a stack does on a
- * laptop.
+ * laptop. Files whose first line is `@module-tag engines` need torch, which `npm run test:engines` installs.
  *
  * Projects are by cost. `unit`: beside the files they test, quick. `component`: the same, with the engine or with
  * processes. `contract`: suites that every implementation of a port passes. `integration`: real servers and processes,
@@ -49,7 +49,10 @@ export default defineConfig({
     pool: 'forks',
     sequence: { sequencer: ByDuration },
     maxWorkers: 2,
-    tags: [{ name: 'long', description: 'runs in npm run test:long, not in npm test' }],
+    tags: [
+      { name: 'long', description: 'runs in npm run test:long, not in npm test' },
+      { name: 'engines', description: 'needs an engine that users install: runs in npm run test:engines' },
+    ],
     // Guards against a test that never ends, longer than a wait in it may last (tests/patience.ts). No test has its
     // own.
     testTimeout: hangs,

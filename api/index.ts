@@ -176,3 +176,7 @@ export {
 } from '../core/errors.ts';
 export { endedStates } from '../core/run-states.ts';
 export type { DesiredState, RunState } from '../core/run-states.ts';
+
+// Engines that users install.
+export { engineDevices, installableEngines, installEngine } from './engines/install.ts';
+export type { EngineInstall, InstalledEngine } from './engines/install.ts';

@@ -1,6 +1,7 @@
 /** Every command, as data. Modules are loaded when they are used. */
 import type { CommandSpec } from './command.ts';
 import { DATA_COMMANDS } from './commands/data/table.ts';
+import { ENGINE_COMMANDS } from './commands/engine/table.ts';
 import { FLEET_COMMANDS } from './commands/fleet/table.ts';
 import { LEDGER_COMMANDS } from './commands/ledger/table.ts';
 import { MACHINE_COMMANDS } from './commands/machine.ts';
@@ -9,6 +10,7 @@ import { SCHEDULE_COMMANDS } from './commands/schedule/table.ts';
 
 /** The nouns that group commands. */
 export const NOUNS: Readonly<Record<string, string>> = {
+  engine: 'Engines that are installed beside petrel: torch.',
   fleet: 'Workers on other machines.',
   schedule: 'Start runs by the clock: add, list, pause, trigger, remove.',
   ckpt: 'Checkpoints of a run: list, verify, export.',
@@ -130,6 +132,7 @@ export const COMMANDS: readonly CommandSpec[] = [
   ...RECIPE_COMMANDS,
   ...DATA_COMMANDS,
   ...MACHINE_COMMANDS,
+  ...ENGINE_COMMANDS,
   ...FLEET_COMMANDS,
   REFERENCE,
 ];

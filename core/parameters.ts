@@ -16,6 +16,8 @@ export interface ParameterInfo {
 export interface EngineParameter extends ParameterInfo {
   /** BF16: only products read it, and they round it to bf16. F32: it is read as it is. */
   readonly computed: 'F32' | 'BF16';
+  /** It is part of the model and does not learn: its moments are 0. */
+  readonly fixed?: true;
 }
 
 /**

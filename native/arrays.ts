@@ -1,6 +1,6 @@
 import type { AdamW, StepResult } from '../core/ports/policy.ts';
 import { native } from './binding.ts';
-import { check } from './validate.ts';
+import { check } from '../core/ports/check-batch.ts';
 
 /** Little-endian bf16 bytes to fp32, exactly. */
 export function convertBf16(src: Uint8Array, dst: Float32Array): void {

@@ -2,7 +2,7 @@
 import type { ComputeType } from '../core/parameters.ts';
 import { native } from './binding.ts';
 import { engineInfo } from './engine-info.ts';
-import { check } from './validate.ts';
+import { check } from '../core/ports/check-batch.ts';
 
 /** The addon's functions of src/peaks_binding.cpp. */
 interface PeakFunctions {

@@ -17,7 +17,8 @@ import { publishedBytes } from '../core/records/publications.ts';
 import type { stateParts } from '../core/records/state-parts.ts';
 import { native, rememberHandle, type NativeHandle } from './binding.ts';
 import { digestBytes, digestsBySoftware } from './block-digests.ts';
-import { check, checkBatch, checkForward, checkOptions, checkSpec } from './validate.ts';
+import { check, checkBatch, checkForward } from '../core/ports/check-batch.ts';
+import { checkOptions, checkSpec } from './validate.ts';
 
 /** A flat part of a model's memory: its state, or the gradients. */
 export type TrainerPart = NativeStatePart | 'grads';
@@ -97,7 +98,7 @@ export class NativeTrainer {
   /** Throws InvalidInputError for an output that the model's head does not give. */
   forward<Wanted extends OutputName>(batch: PackedBatch, options: ForwardOptions<Wanted>): ForwardResult<Wanted> {
     checkBatch(batch, this.spec.vocab);
-    checkForward(this.spec, batch, options);
+    checkForward({ head: this.spec.head.kind, vocab: this.spec.vocab }, batch, options);
     check(!options.keep || this.options.trainable, 'this model is not trainable: forward with keep: false');
     const scored = batch.positions_P.length;
     const outputs: { -readonly [Name in OutputName]?: OutputArrays[Name] } = {};

@@ -101,6 +101,7 @@ const TOP_FOLDERS = [
   'cli',
   'core',
   'docs',
+  'engines',
   'examples',
   'infra',
   'log',

@@ -58,7 +58,9 @@ function requireEngine(where: string, wanted: string, engines: readonly EngineFa
   if (names.length === 0 || names.includes(wanted)) return;
   throw new InvalidInputError(`${where}: no worker has the engine ${wanted}; they have ${names.join(', ')}`, {
     where,
-    hint: `start a worker that has it, or set ${where}=${names[0]}`,
+    hint: ['torch', 'hf'].includes(wanted)
+      ? 'petrel engine install torch, then petrel down and petrel up'
+      : `start a worker that has it, or set ${where}=${names[0]}`,
   });
 }
 

@@ -28,11 +28,17 @@ export interface Engines {
   arithmetic(profile: Pick<NumericProfile, 'compute' | 'deterministic'>): string;
   /**
    * A model whose weights are undefined until `load`. Throws UnfitError `TooLittleMemory` when it does not fit beside
-   * the others of this engine.
+   * the others of this engine. Absent: the engine only samples.
    */
-  open(model: ModelRef, options: PolicyOptions): Promise<PolicyEngine>;
-  /** A sampler with weights of its own, undefined until `use`. Throws UnfitError `TooLittleMemory`. */
-  sampler(model: ModelRef, options: EngineOptions): Promise<OwningSampler>;
+  open?(model: ModelRef, options: PolicyOptions): Promise<PolicyEngine>;
+  /**
+   * A sampler with weights of its own, undefined until `use`. Throws UnfitError `TooLittleMemory`. Absent: the engine
+   * only trains and scores.
+   */
+  sampler?(model: ModelRef, options: EngineOptions): Promise<OwningSampler>;
   /** A sampler that reads the weights of a model of this engine in place. Absent: there is none. */
   samplerOf?(policy: PolicyEngine): Promise<Sampler>;
 }
+
+export type TrainingEngine = Engines & Required<Pick<Engines, 'open'>>;
+export type SamplingEngine = Engines & Required<Pick<Engines, 'sampler'>>;

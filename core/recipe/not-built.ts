@@ -62,7 +62,7 @@ const NOT_BUILT: readonly NotBuilt[] = [
     today: 'queue with trainer.standby or critic.own_trainer',
     because: 'a run with two trainers could get one and wait for the other',
   },
-  { path: 'rollout.name', asked: (r) => r.rollout.name !== 'native', today: 'native' },
+  { path: 'rollout.name', asked: (r) => !['native', 'hf'].includes(r.rollout.name), today: 'native, hf' },
   { path: 'rollout.mode', asked: (r) => r.rollout.mode !== 'sync', today: 'sync' },
   { path: 'rollout.multi_turn.enable', asked: (r) => r.rollout.multi_turn.enable, today: 'false' },
   {
@@ -77,7 +77,6 @@ const NOT_BUILT: readonly NotBuilt[] = [
     today: ADVANTAGE_NAMES.filter(isFed).join(', '),
     because: 'it learns from the steps of agents, and no run has agents yet',
   },
-  { path: 'trainer.engine', asked: (r) => r.trainer.engine !== 'native', today: 'native' },
   { path: 'trainer.virtual_shards', asked: (r) => r.trainer.virtual_shards !== 1, today: '1' },
   {
     path: 'trainer.log_val_generations',

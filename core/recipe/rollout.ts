@@ -20,8 +20,8 @@ const valKwargsSection = section('Sampling of the validation.', {
 
 /** `rollout`: how responses are sampled. */
 export const rolloutSection = section('How responses are sampled.', {
-  name: key(z.enum(['native', 'onnx', 'vllm', 'sglang']), 'native', {
-    doc: 'The engine that generates.',
+  name: key(z.enum(['native', 'onnx', 'hf', 'vllm', 'sglang']), 'native', {
+    doc: 'The engine that generates; hf: transformers’ own, for machines that have only torch, and slow.',
     change: 'ask',
   }),
   mode: key(z.enum(['sync', 'colocate_async', 'separate_async']), 'sync', {

@@ -14,7 +14,7 @@ const LOGGERS = ['console', 'file', 'wandb', 'mlflow', 'swanlab', 'tensorboard',
 /** `trainer`: how long to train, and when to save and validate. */
 export const trainerSection = section('How long to train, how often to save and to validate.', {
   engine: key(z.enum(['native', 'torch']), 'native', {
-    doc: 'The engine that trains.',
+    doc: 'The engine that trains; torch: any model of transformers (petrel engine install torch).',
     change: 'fixed',
     verl: 'model_engine',
   }),

@@ -1,41 +1,64 @@
 /**
- * `npm run golden -- <folder> [--only <family,…>]`: compares petrel with reference data. Exit code 1 when a case fails,
- * 2 for wrong arguments.
+ * `npm run golden -- <folder> [--only <family,…>] [--engine torch [--ranks <n>]]`: compares petrel with reference data.
+ * Exit code 1 when a case fails, 2 for wrong arguments.
  */
+import { parseArgs } from 'node:util';
+import { readEnvironment } from '../../infra/engines/environment.ts';
+import { petrelHome } from '../../infra/home.ts';
+import { hfSamplers, torchEngines } from '../../workers/engine/engines/torch/index.ts';
+import { modelsEvaluator } from './families/models.ts';
 import { loadGolden } from './load.ts';
 import { evaluators } from './registry.ts';
 import { report } from './report.ts';
 import { runFile, type FileResult } from './run.ts';
+import type { Evaluator } from './types.ts';
 
-const USAGE = 'usage: npm run golden -- <folder> [--only <family,…>]';
+const USAGE = 'usage: npm run golden -- <folder> [--only <family,…>] [--engine native|torch] [--ranks <n>]';
 
 async function main(args: readonly string[]): Promise<number> {
-  const { folder, only } = parse(args);
+  const { folder, only, chosen } = parse(args);
   const files = await loadGolden(folder, only);
   const results: FileResult[] = [];
-  for (const file of files) results.push(await runFile(file, evaluators));
+  for (const file of files) results.push(await runFile(file, chosen));
   const { lines, totals } = report(results);
   console.log(lines.join('\n'));
   return totals.failed === 0 ? 0 : 1;
 }
 
-function parse(args: readonly string[]): { folder: string; only?: string[] } {
-  const positional: string[] = [];
-  let only: string[] | undefined;
-  for (let i = 0; i < args.length; i++) {
-    const arg = args[i] ?? '';
-    if (arg === '--only') only = splitNames(args[++i]);
-    else if (arg.startsWith('--only=')) only = splitNames(arg.slice('--only='.length));
-    else if (arg.startsWith('-')) throw new Error(`unknown option ${arg}\n${USAGE}`);
-    else positional.push(arg);
-  }
-  const [folder] = positional;
-  if (folder === undefined || positional.length > 1) throw new Error(USAGE);
-  return only === undefined ? { folder } : { folder, only };
+function parse(args: readonly string[]): {
+  folder: string;
+  only?: string[];
+  chosen: readonly Evaluator[];
+} {
+  const { values, positionals } = words(args);
+  const { only, engine = 'native', ranks = '1' } = values;
+  const [folder] = positionals;
+  if (folder === undefined || positionals.length > 1) throw new Error(USAGE);
+  if (!/^[1-9]\d*$/.test(ranks)) throw new Error(`--ranks needs a number, got ${ranks}\n${USAGE}`);
+  return { folder, ...(only !== undefined && { only: splitNames(only) }), chosen: chosenFor(engine, Number(ranks)) };
 }
 
-function splitNames(value: string | undefined): string[] {
-  const names = (value ?? '')
+function words(args: readonly string[]) {
+  const text = { type: 'string' } as const;
+  try {
+    return parseArgs({ args: [...args], options: { only: text, engine: text, ranks: text }, allowPositionals: true });
+  } catch (error) {
+    throw new Error(`${(error as Error).message}\n${USAGE}`, { cause: error });
+  }
+}
+
+/** The evaluators that run models run them on this engine. */
+function chosenFor(engine: string, ranks: number): readonly Evaluator[] {
+  if (engine === 'native') return evaluators;
+  if (engine !== 'torch') throw new Error(`there is no engine ${engine}\n${USAGE}`);
+  const environment = readEnvironment(petrelHome(), 'torch-cpu');
+  if (environment === undefined) throw new Error('torch is not installed here: petrel engine install torch');
+  const [torch, hf] = [torchEngines({ ...environment, ranks }), hfSamplers({ ...environment, ranks: 1 })];
+  return [modelsEvaluator(torch, hf, { compute: 'fp32', deterministic: true, threads: 2 }, () => true)];
+}
+
+function splitNames(value: string): string[] {
+  const names = value
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '');

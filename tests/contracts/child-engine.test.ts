@@ -9,7 +9,8 @@ import { childEngines } from './child-engine.ts';
 import { savedModel } from './model.ts';
 import { engineContract, learn, partOf, randomState } from './engine.ts';
 
-engineContract('an engine in a child process', childEngines());
+const engines = childEngines();
+engineContract('an engine in a child process', engines, engines);
 
 describe('an engine that is killed in mid-call', () => {
   const model = savedModel({ num_hidden_layers: 12, hidden_size: 96, intermediate_size: 256 });

@@ -5,7 +5,7 @@ import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import type { ByteSink } from '../../core/byte-sink.ts';
 import { RetryableError, thrownFromJson } from '../../core/errors.ts';
-import type { Engines, ModelRef, PolicyOptions } from '../../core/ports/engines.ts';
+import type { ModelRef, PolicyOptions, SamplingEngine, TrainingEngine } from '../../core/ports/engines.ts';
 import type {
   AdamW,
   BackwardPass,
@@ -49,7 +49,7 @@ export interface ChildOptions {
 }
 
 /** Default: the abilities of the native engine. */
-export function childEngines(some: Partial<ChildOptions> = {}): Engines {
+export function childEngines(some: Partial<ChildOptions> = {}): TrainingEngine & SamplingEngine {
   const { name = 'child', lanes = 1, lineage = false, seeded = false } = some;
   const { onStart = () => {}, onForward = () => {} } = some;
   return {

@@ -7,7 +7,8 @@ import { drain, engineContract, publicationOf, randomState } from './engine.ts';
 import type { Sampled } from './engine.ts';
 import { savedModel } from './model.ts';
 
-engineContract('the native engine', nativeEngines(new MemoryPlan(machineBytes())));
+const engines = nativeEngines(new MemoryPlan(machineBytes()));
+engineContract('the native engine', engines, engines);
 
 it('gives the same samples with a cache of one sequence, one after the other, in place and with weights of its own', async () => {
   const samples: Map<number, Sampled>[] = [];

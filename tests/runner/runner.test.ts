@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { longTestsIn } from './choose.ts';
+import { testsIn } from './choose.ts';
 import { withRun } from './durations.ts';
 import { runnerOptions } from './options.ts';
 import { longestFirst, shareOf } from './schedule.ts';
@@ -24,12 +24,13 @@ describe('the words after npm test', () => {
   });
 });
 
-describe('the long tests of a file', () => {
+describe('the tests of a file', () => {
   it.each([
-    ['all', '// @module-tag long\nimport'],
+    ['long', '// @module-tag long\nimport'],
+    ['engines', '// @module-tag engines\nimport'],
     ['some', "it('a', { tags: ['long'] }, () => {})"],
-    ['none', "const text = '// @module-tag long';"],
-  ])('are %s', (which, source) => expect(longTestsIn(source)).toBe(which));
+    ['quick', "const text = '// @module-tag long';"],
+  ])('are %s', (which, source) => expect(testsIn(source)).toBe(which));
 });
 
 describe('files', () => {

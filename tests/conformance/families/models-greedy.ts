@@ -1,22 +1,27 @@
-import type { PackedBatch } from '../../../core/ports/policy.ts';
-import type { GenerateRequest } from '../../../core/ports/sampler.ts';
-import type { NativeTrainer } from '../../../native/index.ts';
-import { createGenerator } from '../../../native/generate.ts';
+import type { OwningSampler, Sampler, GenerateRequest } from '../../../core/ports/sampler.ts';
+import type { PolicyEngine } from '../../../core/ports/policy.ts';
 import type { GoldenCase, Outcome } from '../types.ts';
+import { logitRows } from './models-objectives.ts';
 import { packed, type Ragged } from './sequences.ts';
 
 /**
- * Cases of kind `greedy`: all prompts are decoded together. The trainer computes the margins of the generated tokens.
+ * Cases of kind `greedy`: all prompts are decoded together. The model computes the margins of the generated tokens.
  */
-export async function greedy(trainer: NativeTrainer, { inputs }: GoldenCase): Promise<{ got: Outcome }> {
+export async function greedy(
+  model: PolicyEngine,
+  sampler: Sampler | OwningSampler,
+  { inputs }: GoldenCase,
+): Promise<{ got: Outcome }> {
   const prompts = inputs['prompts'] as Ragged;
   const maxNewTokens = inputs['max_new_tokens'] as number;
   const stopTokens = Int32Array.from((inputs['stop'] as readonly number[] | undefined) ?? []);
-  const { tokens, logprobs } = decode(
-    trainer,
+  const { tokens, logprobs } = await decode(
+    sampler,
     prompts.map((prompt, i) => greedyRequest(prompt, i + 1, maxNewTokens, stopTokens)),
   );
-  return { got: { tokens, logprobs, margins: prompts.map((prompt, i) => margins(trainer, prompt, tokens[i] ?? [])) } };
+  const margins = [];
+  for (const [i, prompt] of prompts.entries()) margins.push(await marginsOf(model, prompt, tokens[i] ?? []));
+  return { got: { tokens, logprobs, margins } };
 }
 
 function greedyRequest(
@@ -34,36 +39,26 @@ function greedyRequest(
   };
 }
 
-function decode(trainer: NativeTrainer, requests: readonly GenerateRequest[]) {
-  const longest = Math.max(...requests.map(({ prompt, maxNewTokens }) => prompt.length + maxNewTokens));
-  const generator = createGenerator(trainer, { maxSeqs: requests.length, maxModelLen: longest });
+async function decode(sampler: Sampler, requests: readonly GenerateRequest[]) {
+  const maxModelLen = Math.max(...requests.map(({ prompt, maxNewTokens }) => prompt.length + maxNewTokens));
+  await sampler.makeRoom({ maxSeqs: requests.length, maxModelLen });
   const tokens = requests.map((): number[] => []);
   const logprobs = requests.map((): number[] => []);
-  for (const request of requests) generator.submit(request);
-  while (generator.stats.live + generator.stats.waiting > 0) {
-    const step = generator.step();
-    step.keys.forEach((key, i) => {
-      tokens[key - 1]?.push(step.tokens[i] ?? -1);
-      logprobs[key - 1]?.push(step.logProbs[i] ?? NaN);
+  for await (const made of sampler.generate(requests))
+    made.keys.forEach((key, i) => {
+      tokens[key - 1]?.push(made.tokens[i] ?? -1);
+      logprobs[key - 1]?.push(made.logProbs[i] ?? Number.NaN);
     });
-  }
-  generator.close();
   return { tokens, logprobs };
 }
 
 /** Best logit minus second, per step. */
-function margins(trainer: NativeTrainer, prompt: readonly number[], response: readonly number[]): number[] {
+async function marginsOf(model: PolicyEngine, prompt: readonly number[], response: readonly number[]) {
   const steps = response.map((_, t) => prompt.length - 1 + t);
   const { targets_P: _, ...batch } = packed([[...prompt, ...response]]);
-  return logitRows(trainer, { ...batch, positions_P: Int32Array.from(steps) }).map((row) => {
-    const [best = NaN, second = NaN] = Float32Array.from(row).sort().reverse();
+  const rows = await logitRows(model, { ...batch, positions_P: Int32Array.from(steps) });
+  return rows.map((row) => {
+    const [best = Number.NaN, second = Number.NaN] = Float32Array.from(row).sort().reverse();
     return best - second;
   });
-}
-
-/** Rows of logits [vocab], one per position of the batch. */
-export function logitRows(trainer: NativeTrainer, batch: PackedBatch): Float32Array[] {
-  const { vocab } = trainer.spec;
-  const { outputs } = trainer.forward(batch, { temperature: 1, wants: ['logits'], keep: false });
-  return Array.from(batch.positions_P, (_, p) => outputs.logits.subarray(p * vocab, (p + 1) * vocab));
 }

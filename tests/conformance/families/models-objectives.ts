@@ -1,62 +1,68 @@
 /** What each head gives for sequences, and the losses that the reference cases differentiate. */
-import type { HeadKind } from '../../../core/ports/policy.ts';
-import type { NativeTrainer } from '../../../native/index.ts';
+import { at } from '../../../core/at.ts';
+import { forwardOne } from '../../../core/ports/one-lane.ts';
+import type { HeadKind, PackedBatch, PolicyEngine } from '../../../core/ports/policy.ts';
 import type { Outcome } from '../types.ts';
 import { packed, unpacked, type Ragged } from './sequences.ts';
 
 export interface Objective {
-  /** The loss with the case's coefficients; its gradient is added to the trainer's. */
+  /** The loss with the case's coefficients; its gradient is added to the model's. */
   readonly lossAndBackward: (
-    trainer: NativeTrainer,
+    model: PolicyEngine,
     sequences: Ragged,
     temperature: number,
     coefficients: Readonly<Record<string, unknown>>,
-  ) => number;
+  ) => Promise<number>;
   /** The outputs after training, under their name in the case. */
-  readonly after: (trainer: NativeTrainer, sequences: Ragged) => Outcome;
+  readonly after: (model: PolicyEngine, sequences: Ragged) => Promise<Outcome>;
 }
 
-export const objectiveOf = (trainer: NativeTrainer): Objective => objectives[trainer.spec.head.kind];
+export const objectiveOf = ({ head }: PolicyEngine): Objective => objectives[head];
 
 const objectives: Readonly<Record<HeadKind, Objective>> = {
   /** Σ c·logprob + Σ e·entropy. */
   tokens: {
-    lossAndBackward(trainer, sequences, temperature, { c, e }) {
-      const { handle, logprobs, entropy } = tokensOf(trainer, sequences, temperature, true);
+    async lossAndBackward(model, sequences, temperature, { c, e }) {
+      const { handle, logprobs, entropy } = await tokensOf(model, sequences, temperature, true);
       const [forLogProbs, forEntropy] = [c as Ragged, e as Ragged];
-      trainer.backward(handle, {
+      const gradients = {
         logProbs: Float32Array.from(forLogProbs.flatMap((row) => [...row, 0])),
         entropy: Float32Array.from(forEntropy.flat()),
-      });
+      };
+      await model.backward([{ handle, gradients }]);
       return weighted(forLogProbs, logprobs) + weighted(forEntropy, entropy);
     },
-    after: (trainer, sequences) => ({ logprobs_after: tokensOf(trainer, sequences, 1, false).logprobs }),
+    after: async (model, sequences) => ({
+      logprobs_after: (await tokensOf(model, sequences, 1, false)).logprobs,
+    }),
   },
   /** Σ c·score. */
   scores: {
-    lossAndBackward(trainer, sequences, _temperature, { c }) {
-      const { handle, scores } = scoresForward(trainer, sequences, true);
-      trainer.backward(handle, { scores: Float32Array.from((c as Ragged).flat()) });
+    async lossAndBackward(model, sequences, _temperature, { c }) {
+      const { handle, scores } = await scoresForward(model, sequences, true);
+      await model.backward([{ handle, gradients: { scores: Float32Array.from((c as Ragged).flat()) } }]);
       return weighted(c as Ragged, scores);
     },
-    after: (trainer, sequences) => ({ scores_after: scoresOf(trainer, sequences) }),
+    after: async (model, sequences) => ({ scores_after: await scoresOf(model, sequences) }),
   },
   /** Σ w·(value − target)² / 2. */
   values: {
-    lossAndBackward(trainer, sequences, _temperature, { w, target }) {
+    async lossAndBackward(model, sequences, _temperature, { w, target }) {
       const [weights, targets] = [(w as Ragged).flat(), (target as Ragged).flat()];
-      const { handle, outputs } = trainer.forward(packed(sequences), { temperature: 1, wants: ['values'], keep: true });
-      const gap = outputs.values.map((value, i) => value - targets[i]!);
-      trainer.backward(handle, { values: gap.map((x, i) => weights[i]! * x) });
-      return gap.reduce((sum, x, i) => sum + 0.5 * weights[i]! * x * x, 0);
+      const batch = packed(sequences);
+      const { handle, outputs } = await forwardOne(model, batch, { temperature: 1, wants: ['values'], keep: true });
+      const gap = outputs.values.map((value, i) => value - at(targets, i));
+      await model.backward([{ handle, gradients: { values: gap.map((x, i) => at(weights, i) * x) } }]);
+      return gap.reduce((sum, x, i) => sum + 0.5 * at(weights, i) * x * x, 0);
     },
-    after: (trainer, sequences) => ({ values_after: valuesOf(trainer, sequences) }),
+    after: async (model, sequences) => ({ values_after: await valuesOf(model, sequences) }),
   },
 };
 
 /** Log-probs of every next token and entropies at every position. The last log-prob is for token 0 and is not used. */
-export function tokensOf(trainer: NativeTrainer, sequences: Ragged, temperature: number, keep: boolean) {
-  const { handle, outputs } = trainer.forward(packed(sequences), { temperature, wants: ['logProbs', 'entropy'], keep });
+export async function tokensOf(model: PolicyEngine, sequences: Ragged, temperature: number, keep: boolean) {
+  const wants = ['logProbs', 'entropy'] as const;
+  const { handle, outputs } = await forwardOne(model, packed(sequences), { temperature, wants, keep });
   return {
     handle,
     logprobs: unpacked(sequences, outputs.logProbs, -1),
@@ -65,14 +71,15 @@ export function tokensOf(trainer: NativeTrainer, sequences: Ragged, temperature:
 }
 
 /** The scores of each sequence, read at its last token. */
-export function scoresOf(trainer: NativeTrainer, sequences: Ragged): number[][] {
-  return scoresForward(trainer, sequences, false).scores;
+export async function scoresOf(model: PolicyEngine, sequences: Ragged): Promise<number[][]> {
+  return (await scoresForward(model, sequences, false)).scores;
 }
 
-function scoresForward(trainer: NativeTrainer, sequences: Ragged, keep: boolean) {
+async function scoresForward(model: PolicyEngine, sequences: Ragged, keep: boolean) {
   const { targets_P: _, ...batch } = packed(sequences);
   const positions_P = batch.cuSeqlens.subarray(1).map((end) => end - 1);
-  const { handle, outputs } = trainer.forward({ ...batch, positions_P }, { temperature: 1, wants: ['scores'], keep });
+  const lasts = { ...batch, positions_P };
+  const { handle, outputs } = await forwardOne(model, lasts, { temperature: 1, wants: ['scores'], keep });
   const labels = outputs.scores.length / sequences.length;
   return {
     handle,
@@ -81,12 +88,19 @@ function scoresForward(trainer: NativeTrainer, sequences: Ragged, keep: boolean)
 }
 
 /** A value at every position. */
-export function valuesOf(trainer: NativeTrainer, sequences: Ragged): number[][] {
-  const { outputs } = trainer.forward(packed(sequences), { temperature: 1, wants: ['values'], keep: false });
+export async function valuesOf(model: PolicyEngine, sequences: Ragged): Promise<number[][]> {
+  const batch = packed(sequences);
+  const { outputs } = await forwardOne(model, batch, { temperature: 1, wants: ['values'], keep: false });
   return unpacked(sequences, outputs.values, 0);
+}
+
+/** Rows of logits [vocab], one per position of the batch. */
+export async function logitRows(model: PolicyEngine, batch: PackedBatch): Promise<Float32Array[]> {
+  const { outputs } = await forwardOne(model, batch, { temperature: 1, wants: ['logits'], keep: false });
+  return Array.from(batch.positions_P, (_, p) => outputs.logits.subarray(p * model.vocab, (p + 1) * model.vocab));
 }
 
 function weighted(weights: Ragged, values: Ragged): number {
   const flat = values.flat();
-  return weights.flat().reduce((sum, w, i) => sum + w * flat[i]!, 0);
+  return weights.flat().reduce((sum, w, i) => sum + w * at(flat, i), 0);
 }

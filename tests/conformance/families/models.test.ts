@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import type { EngineOptions } from '../../../core/ports/policy.ts';
 import { loadGolden } from '../load.ts';
 import { runFile } from '../run.ts';
-import { modelsEvaluator } from './models.ts';
+import { nativeModels } from './models.ts';
 
 /** Small models are kept in the repository. Without them the reference folder beside the repository is used. */
 const homes = ['../../golden', '../../../../shared/golden'].map((path) =>
@@ -23,7 +23,7 @@ describe.skipIf(home === undefined)(
   async () => {
     const files = home === undefined ? [] : await loadGolden(home, ['models']);
     for (const options of kinds) {
-      const evaluator = modelsEvaluator(options);
+      const evaluator = nativeModels(options);
       for (const file of files.filter(({ file }) => evaluator.handles(file))) {
         test(`${file.label}, ${options.deterministic ? 'deterministic' : 'free order of sums'}`, async () => {
           const { cases } = await runFile(file, [evaluator]);

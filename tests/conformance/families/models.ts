@@ -1,100 +1,157 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-import type { HeadKind } from '../../../core/ports/policy.ts';
-import type { EngineOptions } from '../../../core/ports/policy.ts';
-import { architectureNames, readDecoderSpec } from '../../../native/model/config.ts';
+import type { ModelRef, SamplingEngine, TrainingEngine } from '../../../core/ports/engines.ts';
+import type { EngineOptions, HeadKind, PolicyEngine, StateSource } from '../../../core/ports/policy.ts';
+import type { Sampler } from '../../../core/ports/sampler.ts';
+import { publishedBytes } from '../../../core/records/publications.ts';
 import { decodeSafetensors } from '../../../models/safetensors.ts';
-import { loadWeights } from '../../../native/model/weights.ts';
-import { createTrainer, type NativeTrainer } from '../../../native/index.ts';
+import { architectureNames } from '../../../native/model/config.ts';
+import { MemoryPlan } from '../../../workers/engine/engines/memory-plan.ts';
+import { nativeEngines } from '../../../workers/engine/engines/native/index.ts';
 import type { Evaluator, GoldenCase, Outcome } from '../types.ts';
-import { greedy, logitRows } from './models-greedy.ts';
-import { objectiveOf, scoresOf, tokensOf, valuesOf } from './models-objectives.ts';
+import { greedy } from './models-greedy.ts';
+import { logitRows, objectiveOf, scoresOf, tokensOf, valuesOf } from './models-objectives.ts';
 import { packed, type Ragged } from './sequences.ts';
 
-type Kind = (
-  trainer: NativeTrainer,
-  testCase: GoldenCase,
-  folder: string,
-) => Promise<{ got: Outcome; expected?: Outcome }>;
+/** A model with the weights of a case's folder. */
+interface Opened {
+  readonly folder: string;
+  readonly model: PolicyEngine;
+  /** A new one with the model's weights. */
+  readonly sampler: () => Promise<Sampler>;
+}
+
+type Result = Promise<{ got: Outcome; expected?: Outcome }>;
+type Kind = (opened: Opened, testCase: GoldenCase) => Result;
 
 const KINDS: Readonly<Record<string, Kind>> = {
   logprobs,
   left_padded: leftPadded,
-  greedy,
+  greedy: async ({ model, sampler: makeSampler }, testCase) => {
+    const sampler = await makeSampler();
+    return greedy(model, sampler, testCase).finally(() => sampler.close());
+  },
   gradient,
   train_step: trainStep,
-  scores: async (trainer, { inputs }) => ({ got: { scores: scoresOf(trainer, inputs['sequences'] as Ragged) } }),
-  scores_padded: async (trainer, { inputs }) => ({ got: { scores: scoresOf(trainer, withoutPadding(inputs)) } }),
-  values: async (trainer, { inputs }) => ({ got: { values: valuesOf(trainer, inputs['sequences'] as Ragged) } }),
-  values_left_padded: async (trainer, { inputs }) => ({ got: { values: valuesOf(trainer, withoutPadding(inputs)) } }),
+  scores: async ({ model }, { inputs }) => ({ got: { scores: await scoresOf(model, inputs['sequences'] as Ragged) } }),
+  scores_padded: async ({ model }, { inputs }) => ({ got: { scores: await scoresOf(model, withoutPadding(inputs)) } }),
+  values: async ({ model }, { inputs }) => ({ got: { values: await valuesOf(model, inputs['sequences'] as Ragged) } }),
+  values_left_padded: async ({ model }, { inputs }) => ({
+    got: { values: await valuesOf(model, withoutPadding(inputs)) },
+  }),
 };
 
 const allHeads: readonly HeadKind[] = ['tokens', 'values', 'scores'];
 
-/** Compares decoders of the native engine with Hugging Face's float64 results, under the given options. */
-export function modelsEvaluator(options: EngineOptions): Evaluator {
-  const known = architectureNames(allHeads);
+/** Has an engine models of this architecture? */
+type Knows = (architecture: string) => boolean;
+
+/**
+ * Compares models of an engine with Hugging Face's float64 results, through the port of engines. `sampling`: loads what
+ * the models publish.
+ */
+export function modelsEvaluator(
+  engines: TrainingEngine,
+  sampling: SamplingEngine,
+  options: EngineOptions,
+  knows: Knows,
+): Evaluator & { close(): Promise<void> } {
+  let kept: Opened | undefined;
+  const close = async () => {
+    await kept?.model.close();
+    kept = undefined;
+  };
   return {
     family: 'models',
-    handles: (file) => known.includes(String(file['architecture'])),
-    async evaluate(testCase, _file, folder) {
+    handles: ({ architecture }) => knows(String(architecture)),
+    async evaluate(testCase, { architecture }, folder) {
       const kind = KINDS[testCase.kind ?? ''];
       if (kind === undefined) throw new Error(`no evaluator for model cases of kind ${testCase.kind}`);
-      const trainer = await openModel(folder, options);
-      try {
-        return await kind(trainer, testCase, folder);
-      } finally {
-        trainer.close();
+      if (kept?.folder !== folder) {
+        await close();
+        const head = headOf(String(architecture));
+        const model = await engines.open({ folder, head }, { ...options, trainable: true });
+        kept = { folder, model, sampler: () => samplerOf(sampling, options, model, { folder, head }) };
       }
+      await kept.model.load({ type: 'folder', folder });
+      return kind(kept, testCase);
     },
+    close,
   };
 }
 
-export const models = modelsEvaluator({ compute: 'fp32', deterministic: true, threads: 2 });
+export const nativeModels = (options: EngineOptions) => {
+  const known = architectureNames(allHeads);
+  const engines = nativeEngines(new MemoryPlan(2 ** 40));
+  return modelsEvaluator(engines, engines, options, (name) => known.includes(name));
+};
 
-/** A trainable model from a Hugging Face folder. */
-async function openModel(folder: string, options: EngineOptions): Promise<NativeTrainer> {
-  const path = join(folder, 'config.json');
-  const spec = readDecoderSpec(JSON.parse(readFileSync(path, 'utf8')), path, allHeads);
-  const trainer = createTrainer(spec, { ...options, trainable: true });
-  await loadWeights(folder, trainer);
-  return trainer;
+export const models = nativeModels({ compute: 'fp32', deterministic: true, threads: 2 });
+
+/** The head of a model whose class transformers calls so. */
+function headOf(architecture: string): HeadKind {
+  if (architecture.endsWith('ForTokenClassification')) return 'values';
+  return architecture.endsWith('ForSequenceClassification') ? 'scores' : 'tokens';
 }
 
-async function logprobs(trainer: NativeTrainer, { inputs, expected }: GoldenCase) {
+/** A sampler with the model's weights. */
+async function samplerOf(
+  { sampler: open }: SamplingEngine,
+  options: EngineOptions,
+  model: PolicyEngine,
+  ref: ModelRef,
+): Promise<Sampler> {
+  const sampler = await open(ref, options);
+  const bytes = new Uint8Array(publishedBytes(model.parameters, 'F32'));
+  await model.readPublished('F32', 0, bytes);
+  const source: StateSource = {
+    type: 'published',
+    format: 'F32',
+    read: async (sinkOf) => sinkOf(0, bytes.length)(bytes),
+  };
+  await sampler.use(source, { format: 'F32', hash: 'blake3' });
+  return sampler;
+}
+
+async function logprobs({ model }: Opened, { inputs, expected }: GoldenCase): Result {
   const sequences = inputs['sequences'] as Ragged;
-  const { logprobs, entropy } = tokensOf(trainer, sequences, inputs['temperature'] as number, false);
+  const { logprobs, entropy } = await tokensOf(model, sequences, inputs['temperature'] as number, false);
   const got = { logprobs, entropy };
   return {
-    got: expected?.['last_logits'] === undefined ? got : { ...got, last_logits: lastLogits(trainer, sequences) },
+    got: expected?.['last_logits'] === undefined ? got : { ...got, last_logits: await lastLogits(model, sequences) },
   };
 }
 
 /** Logits at the last position of each sequence. */
-function lastLogits(trainer: NativeTrainer, sequences: Ragged): number[][] {
+async function lastLogits(model: PolicyEngine, sequences: Ragged): Promise<number[][]> {
   const { targets_P: _, cuSeqlens, ...batch } = packed(sequences);
   const last = cuSeqlens.subarray(1).map((end) => end - 1);
-  return logitRows(trainer, { ...batch, cuSeqlens, positions_P: last }).map((row) => Array.from(row));
+  const rows = await logitRows(model, { ...batch, cuSeqlens, positions_P: last });
+  return rows.map((row) => Array.from(row));
 }
 
-/** The engine has no padding: the real tokens are packed. */
+/** No engine has padding: the real tokens are packed. */
 function withoutPadding(inputs: GoldenCase['inputs']): Ragged {
   const mask = inputs['attention_mask'] as Ragged;
-  return (inputs['input_ids'] as Ragged).map((row, i) => row.filter((_, t) => mask[i]![t] === 1));
+  return (inputs['input_ids'] as Ragged).map((row, i) => row.filter((_, t) => mask[i]?.[t] === 1));
 }
 
-async function leftPadded(trainer: NativeTrainer, { inputs }: GoldenCase) {
-  const { logprobs, entropy } = tokensOf(trainer, withoutPadding(inputs), 1, false);
+async function leftPadded({ model }: Opened, { inputs }: GoldenCase): Result {
+  const { logprobs, entropy } = await tokensOf(model, withoutPadding(inputs), 1, false);
   return { got: { logprobs, entropy } };
 }
 
-async function gradient(trainer: NativeTrainer, { inputs, expected }: GoldenCase, folder: string) {
-  const objective = objectiveOf(trainer);
+/** With beta1 = 0 and a learning rate of 0, the first moments after a step are the gradients. */
+const readGradients = { lr: 0, beta1: 0, beta2: 0, eps: 1, weightDecay: 0, maxGradNorm: 0 };
+
+async function gradient({ model, folder }: Opened, { inputs, expected }: GoldenCase): Result {
   const temperature = inputs['temperature'] as number;
-  const loss = objective.lossAndBackward(trainer, inputs['sequences'] as Ragged, temperature, inputs);
-  const perTensor = (f: (values: Float32Array) => unknown) => byName(trainer, trainer.read('grads'), f);
-  const got = { loss, grad_norm: l2(trainer.read('grads')) };
+  const loss = await objectiveOf(model).lossAndBackward(model, inputs['sequences'] as Ragged, temperature, inputs);
+  const { gradNorm } = await model.step(readGradients);
+  const gradients = await partOf(model, 'm');
+  const perTensor = (f: (values: Float32Array) => unknown) => byName(model, gradients, f);
+  const got = { loss, grad_norm: gradNorm };
   if (expected?.['gradients'] === undefined) return { got: { ...got, gradient_l2: perTensor(l2) } };
   const file = readTensors(join(folder, String(expected['gradients'])));
   return {
@@ -111,9 +168,9 @@ interface OptimizerInputs {
   readonly max_grad_norm?: number;
 }
 
-async function trainStep(trainer: NativeTrainer, { inputs }: GoldenCase) {
+async function trainStep({ model }: Opened, { inputs }: GoldenCase): Result {
   const sequences = inputs['sequences'] as Ragged;
-  const objective = objectiveOf(trainer);
+  const objective = objectiveOf(model);
   const {
     lr,
     betas,
@@ -125,20 +182,29 @@ async function trainStep(trainer: NativeTrainer, { inputs }: GoldenCase) {
   const gradNorm: number[] = [];
   for (const step of inputs['steps'] as readonly Readonly<Record<string, unknown>>[]) {
     const temperature = (inputs['temperature'] as number | undefined) ?? 1;
-    loss.push(objective.lossAndBackward(trainer, sequences, temperature, step));
-    gradNorm.push(trainer.step({ lr, beta1: betas[0], beta2: betas[1], eps, weightDecay, maxGradNorm }).gradNorm);
+    loss.push(await objective.lossAndBackward(model, sequences, temperature, step));
+    const adamw = { lr, beta1: betas[0], beta2: betas[1], eps, weightDecay, maxGradNorm };
+    gradNorm.push((await model.step(adamw)).gradNorm);
   }
-  const parameters = byName(trainer, trainer.read('weights'), (values) => ({
+  const parameters = byName(model, await partOf(model, 'weights'), (values) => ({
     sum: values.reduce((sum, x) => sum + x, 0),
     l2: l2(values),
     first8: Array.from(values.subarray(0, 8)),
   }));
-  return { got: { loss, grad_norm: gradNorm, parameters, ...objective.after(trainer, sequences) } };
+  return { got: { loss, grad_norm: gradNorm, parameters, ...(await objective.after(model, sequences)) } };
 }
 
-function byName(trainer: NativeTrainer, flat: Float32Array, f: (values: Float32Array) => unknown): Outcome {
+async function partOf(model: PolicyEngine, part: string): Promise<Float32Array> {
+  const values = new Float32Array(model.elements);
+  await model.read(part, 0, values);
+  return values;
+}
+
+function byName({ parameters }: PolicyEngine, flat: Float32Array, f: (values: Float32Array) => unknown): Outcome {
   return Object.fromEntries(
-    trainer.parameters.map(({ name, offset, size }) => [name, f(flat.subarray(offset, offset + size))]),
+    parameters
+      .filter(({ fixed }) => !fixed)
+      .map(({ name, offset, size }) => [name, f(flat.subarray(offset, offset + size))]),
   );
 }
 

@@ -6,8 +6,11 @@ import { bytesOfDtype, publishedBytes } from '../../../core/records/publications
 import { blockBytes, treeRoot } from '../../../log/objects/digest.ts';
 import type { PartRoots } from '../../../log/objects/digest.ts';
 
+/** What can hash its own state. */
+type Hashed = Pick<PolicyEngine, 'parts' | 'parameters' | 'blockDigests' | 'publishedDigests'>;
+
 /** Root of a part of the state, whose blocks the engine hashes. */
-export async function rootOf(engine: PolicyEngine, name: string, hash: BlockHash, call?: Call): Promise<Digest> {
+export async function rootOf(engine: Hashed, name: string, hash: BlockHash, call?: Call): Promise<Digest> {
   const part = engine.parts.find((one) => one.name === name);
   if (part === undefined) throw new Error(`a state has no part ${name}`);
   const blocks = await engine.blockDigests(name, blockBytes, hash, call);
@@ -15,7 +18,7 @@ export async function rootOf(engine: PolicyEngine, name: string, hash: BlockHash
 }
 
 /** Roots of all parts of a component's state. */
-export async function rootsOf(engine: PolicyEngine, hash: BlockHash, call?: Call): Promise<PartRoots> {
+export async function rootsOf(engine: Hashed, hash: BlockHash, call?: Call): Promise<PartRoots> {
   const roots: Record<string, Digest> = {};
   for (const { name } of engine.parts) roots[name] = await rootOf(engine, name, hash, call);
   return roots;
@@ -23,7 +26,7 @@ export async function rootsOf(engine: PolicyEngine, hash: BlockHash, call?: Call
 
 /** Digest of a publication of the engine's weights. `hash`: of the blocks of fp32 values. */
 export async function publicationRoot(
-  engine: PolicyEngine,
+  engine: Hashed,
   format: WeightsFormat,
   hash: BlockHash,
   call?: Call,

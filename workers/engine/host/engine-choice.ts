@@ -1,10 +1,15 @@
 /** The engines of a process, and which of them serves a job. */
-import type { Engines } from '../../../core/ports/engines.ts';
+import { UnfitError } from '../../../core/errors.ts';
+import type { Engines, ModelRef, TrainingEngine } from '../../../core/ports/engines.ts';
 import type { EngineOptions } from '../../../core/ports/policy.ts';
+import type { OwningSampler } from '../../../core/ports/sampler.ts';
 import type { NumericProfile } from '../../../core/records/schema.ts';
 import type { EngineFacts } from '../../../core/wire/engine-facts.ts';
 import type { RolloutInput } from '../../../core/wire/jobs/index.ts';
 import { factsOf, requireServed } from '../engines/profile.ts';
+
+const trains = (engines: Engines): engines is TrainingEngine => engines.open !== undefined;
+const trainsHint = 'trainer.engine=native, or trainer.engine=torch';
 
 export class EngineChoice {
   /** What the engines say of themselves. */
@@ -19,14 +24,25 @@ export class EngineChoice {
   }
 
   /** The engine that serves the profile. Throws UnfitError when none does. */
-  serving(profile: NumericProfile): Engines {
-    return this.#named(requireServed(profile, this.facts).name);
+  serving(profile: NumericProfile): TrainingEngine {
+    const { name } = requireServed(profile, this.facts);
+    const engines = this.#named(name);
+    if (!trains(engines)) throw new UnfitError('OtherEngine', `the engine ${name} only samples`, { hint: trainsHint });
+    return engines;
   }
 
   /** The engine that samples for a run. Throws UnfitError when this worker has none, or it cannot sample so. */
   sampling({ sampler, profile }: Pick<RolloutInput, 'sampler' | 'profile'>): Engines {
     if (sampler === profile.engine) return this.serving(profile);
     return this.#named(factsOf(sampler, this.facts).name);
+  }
+
+  /** A sampler with weights of its own. Throws UnfitError when this worker has none for the run. */
+  ownSampler(wanted: Pick<RolloutInput, 'sampler' | 'profile'>, model: ModelRef): Promise<OwningSampler> {
+    const { name, sampler } = this.sampling(wanted);
+    if (sampler === undefined)
+      throw new UnfitError('OtherEngine', `the engine ${name} only trains and scores`, { hint: 'rollout.name=hf' });
+    return sampler(model, this.optionsFor(wanted.profile));
   }
 
   optionsFor({ compute, deterministic }: NumericProfile): EngineOptions {

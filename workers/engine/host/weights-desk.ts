@@ -146,8 +146,7 @@ export class WeightsDesk {
   async #openSampler(wanted: WantedWeights): Promise<OwningSampler> {
     const { files, engines, samplers } = this.#ports;
     const folder = await files.modelFolder(wanted, wanted.model, 'text');
-    const options = engines.optionsFor(wanted.profile);
-    const sampler = await engines.sampling(wanted).sampler({ folder, head: 'tokens' }, options);
+    const sampler = await engines.ownSampler(wanted, { folder, head: 'tokens' });
     void sampler.exited.then(() => {
       samplers.forget(sampler);
       this.#rolloutModel.forget(sampler);

@@ -4,7 +4,7 @@
  */
 import { cacheBytes, cacheShare, modelMemory, pageBytes, pagesOfSequence } from '../../../../native/model/memory.ts';
 import { InvalidInputError } from '../../../../core/errors.ts';
-import type { Engines, ModelRef, PolicyOptions } from '../../../../core/ports/engines.ts';
+import type { ModelRef, PolicyOptions, SamplingEngine, TrainingEngine } from '../../../../core/ports/engines.ts';
 import type { SamplerRoom } from '../../../../core/ports/sampler.ts';
 import { specOf } from '../../../../native/model/plans.ts';
 import {
@@ -22,7 +22,7 @@ import { NativeSampler, OwningNativeSampler } from './sampler.ts';
 import type { MakeGenerator } from './sampler.ts';
 
 /** `memory`: of all models of this process, whatever runs them. */
-export function nativeEngines(memory: MemoryPlan): Engines {
+export function nativeEngines(memory: MemoryPlan): TrainingEngine & SamplingEngine {
   const open = async (model: ModelRef, options: PolicyOptions): Promise<NativePolicy> => {
     const spec = await specOf(model);
     const bytes = Object.values(modelMemory(spec, options)).reduce((sum, part) => sum + part, 0);

@@ -1,0 +1,17 @@
+/** Commands about engines that users install by themselves. */
+import type { CommandSpec } from '../../command.ts';
+
+export const ENGINE_COMMANDS: readonly CommandSpec[] = [
+  {
+    name: 'engine install',
+    arguments: '<engine>',
+    doc: 'Make the Python environment of an engine, torch, under PETREL_HOME, from a list with hashes.',
+    group: 'This machine',
+    options: [
+      { flags: '--device <device>', doc: 'what it computes on', choices: ['cpu', 'cuda'], default: 'cpu' },
+      { flags: '--python <path>', doc: 'use this Python, which has the packages; install nothing' },
+    ],
+    examples: ['petrel engine install torch', 'petrel engine install torch --python /opt/conda/bin/python'],
+    load: () => import('./install.ts'),
+  },
+];

@@ -1,0 +1,202 @@
+"""
+The calls of a sampler that decodes with transformers' own model and cache, one token for every live sample at a time:
+core/ports/sampler.ts. It is for machines that have only torch, and slow.
+"""
+
+import hashlib
+from dataclasses import dataclass, field
+
+import torch
+import torch.distributed as dist
+from transformers import DynamicCache
+from transformers.generation.logits_process import (
+    MinPLogitsWarper,
+    RepetitionPenaltyLogitsProcessor,
+    TopKLogitsWarper,
+    TopPLogitsWarper,
+)
+
+from .errors import InvalidInput
+from .model import build, read_config
+from .names import stored_tensors
+from .state import State, load_folder
+
+STOP, LENGTH = 1, 2
+
+
+@dataclass
+class Sample:
+    key: int
+    tokens: list
+    random: torch.Generator
+    finish: int = 0
+
+
+@dataclass
+class Together:
+    """Samples that are decoded together: they have one prompt, and their responses are equally long."""
+
+    request: dict
+    samples: list
+    cache: DynamicCache | None = None
+    logits: torch.Tensor | None = field(default=None, repr=False)
+
+
+class Decoding:
+    calls = ("loadFolder", "put", "get", "loaded", "room", "submit", "step", "abort", "reset", "close")
+
+    def __init__(self, group, shared, args):
+        if group.ranks != 1:
+            raise InvalidInput("the hf sampler has one rank")
+        self.group, self.shared = group, shared
+        self.dtype = torch.bfloat16 if args["compute"] == "bf16" else torch.float32
+        self.config = read_config(args["folder"], "tokens")
+        self.model = build(args["folder"], "tokens", self.config)
+        buffers = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
+        stored = stored_tensors(self.model)
+        self.model.to_empty(device=group.device).to(self.dtype).requires_grad_(False)
+        for name, buffer in self.model.named_buffers():
+            buffer.data = buffers[name].to(group.device)
+        self.model.tie_weights()
+        self.state = State(self.model, stored, group, trainable=False)
+        self.most, self.longest = 1, self.config.max_position_embeddings
+        self.waiting, self.live = [], []
+
+    def facts(self):
+        return {
+            "vocab": self.config.vocab_size,
+            "maxPositions": self.config.max_position_embeddings,
+            "labels": 1,
+            "parameters": self.state.parameters,
+            "outputs": [],
+        }
+
+    def loadFolder(self, args):
+        load_folder(self.state, args["folder"], "tokens", self.config, args["newHead"], self.group.tick)
+
+    def put(self, args):
+        self.state.put(args["part"], args["dtype"], args["start"], self.shared.tensor(args["bytes"]))
+
+    def get(self, args):
+        self.state.get(args["part"], args["dtype"], args["start"], self.shared.tensor(args["bytes"]))
+
+    def loaded(self, _args):
+        self.reset({})
+
+    def room(self, args):
+        self.most, self.longest = args["maxSeqs"], args["maxModelLen"]
+        self.reset({})
+
+    def submit(self, request):
+        whole = len(request["prompt"]) + request["maxNewTokens"]
+        if whole > self.longest:
+            raise InvalidInput(f"a prompt and response of {whole} tokens; there is room for {self.longest}")
+        for one in request["samples"]:
+            sample = Sample(one["key"], list(one.get("prefix", [])), generator(one["random"], self.group.device))
+            self.waiting.append((request, sample))
+
+    def abort(self, args):
+        key = args["key"]
+        self.waiting = [(request, sample) for request, sample in self.waiting if sample.key != key]
+        self._keep(lambda sample: sample.key != key)
+
+    def reset(self, _args):
+        self.waiting, self.live = [], []
+
+    @torch.no_grad()
+    def step(self, _args):
+        self._admit()
+        made = {"keys": [], "tokens": [], "logProbs": [], "samplingLogProbs": [], "finish": []}
+        for together in self.live:
+            self._advance(together, made)
+            self.group.tick()
+        self._keep(lambda sample: sample.finish == 0)
+        return made
+
+    def _admit(self):
+        free = self.most - sum(len(together.samples) for together in self.live)
+        taken, self.waiting = self.waiting[:free], self.waiting[free:]
+        for request, sample in taken:
+            last = self.live[-1] if self.live else None
+            # What a sample has generated before it was cut off is part of its own prompt.
+            if last and last.cache is None and last.request is request and not (sample.tokens or last.samples[0].tokens):
+                last.samples.append(sample)
+            else:
+                self.live.append(Together(request, [sample]))
+
+    def _advance(self, together, made):
+        request, samples = together.request, together.samples
+        if together.cache is None:
+            together.cache = DynamicCache(config=self.config)
+            ids = [request["prompt"] + samples[0].tokens]
+        else:
+            ids = [[sample.tokens[-1]] for sample in samples]
+        out = self.model(
+            input_ids=torch.tensor(ids, device=self.group.device),
+            past_key_values=together.cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        logits = out.logits[:, -1].float()
+        if len(ids) < len(samples):
+            together.cache.batch_repeat_interleave(len(samples))
+            logits = logits.expand(len(samples), -1)
+        self._draw(request, samples, logits, made)
+
+    def _draw(self, request, samples, logits, made):
+        settings = request["sampling"]
+        greedy = settings["temperature"] == 0
+        given = torch.log_softmax(logits if greedy else logits / settings["temperature"], dim=-1)
+        filtered = torch.log_softmax(self._filtered(request, samples, logits), dim=-1)
+        stops = set(request["stopTokens"])
+        for row, sample in enumerate(samples):
+            if greedy:
+                token = int(filtered[row].argmax())
+            else:
+                token = int(torch.multinomial(filtered[row].exp(), 1, generator=sample.random))
+            sample.tokens.append(token)
+            if token in stops:
+                sample.finish = STOP
+            elif len(sample.tokens) >= request["maxNewTokens"]:
+                sample.finish = LENGTH
+            made["keys"].append(sample.key)
+            made["tokens"].append(token)
+            made["logProbs"].append(float(given[row, token]))
+            made["samplingLogProbs"].append(0.0 if greedy else float(filtered[row, token]))
+            made["finish"].append(sample.finish)
+
+    def _filtered(self, request, samples, logits):
+        settings = request["sampling"]
+        ids = torch.tensor([request["prompt"] + sample.tokens for sample in samples], device=logits.device)
+        if settings["repetitionPenalty"] != 1:
+            logits = RepetitionPenaltyLogitsProcessor(settings["repetitionPenalty"])(ids, logits.clone())
+        if settings["temperature"] > 0:
+            logits = logits / settings["temperature"]
+        if settings["topK"] > 0:
+            logits = TopKLogitsWarper(settings["topK"])(ids, logits)
+        if settings["topP"] < 1:
+            logits = TopPLogitsWarper(settings["topP"])(ids, logits)
+        if settings["minP"] > 0:
+            logits = MinPLogitsWarper(settings["minP"])(ids, logits)
+        return logits
+
+    def _keep(self, wanted):
+        """Goes on with these samples only."""
+        for together in self.live:
+            rows = [row for row, sample in enumerate(together.samples) if wanted(sample)]
+            if len(rows) == len(together.samples):
+                continue
+            if rows and together.cache is not None:
+                together.cache.batch_select_indices(torch.tensor(rows, device=self.group.device))
+            together.samples = [together.samples[row] for row in rows]
+        self.live = [together for together in self.live if together.samples]
+
+    def close(self, _args):
+        dist.destroy_process_group()
+
+
+def generator(random, device):
+    """A stream of its own for each sample: of its seed, draw, sample and turn."""
+    words = [*random["seed"], random["draw"], random["sample"], random["turn"]]
+    digest = hashlib.sha256(",".join(map(str, words)).encode()).digest()
+    return torch.Generator(device=device).manual_seed(int.from_bytes(digest[:8], "little") >> 1)

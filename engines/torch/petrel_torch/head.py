@@ -1,0 +1,112 @@
+"""
+What a language model's head gives at chosen rows, in chunks, so that the logits of a whole pack never exist at once.
+With z the logits after the model's own scale and soft cap, T the temperature and p = softmax(z / T):
+
+    logProb = log p[target]     entropy H = -sum p log p     sumPiSquared = sum p^2
+
+    d logProb / dz = (1[target] - p) / T          d H / dz = -p (log p + H) / T
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+
+CHUNK = 4096
+
+
+@dataclass(frozen=True)
+class LogitForm:
+    """logits = cap * tanh(scale * product / cap), without a cap scale * product."""
+
+    scale: float = 1.0
+    cap: float | None = None
+
+    @staticmethod
+    def of(config):
+        scale = float(getattr(config, "logit_scale", None) or 1.0) / float(
+            getattr(config, "logits_scaling", None) or 1.0
+        )
+        return LogitForm(scale, getattr(config, "final_logit_softcapping", None))
+
+    def apply(self, product):
+        logits = product.float()
+        if self.scale != 1.0:
+            logits = logits * self.scale
+        return logits if self.cap is None else torch.tanh(logits / self.cap) * self.cap
+
+    def derivative(self, logits):
+        """d logits / d product, of the logits; None where it is 1."""
+        slope = None if self.cap is None else 1 - (logits / self.cap) ** 2
+        if self.scale == 1.0:
+            return slope
+        return torch.full_like(logits, self.scale) if slope is None else slope * self.scale
+
+
+class HeadOutputs(torch.autograd.Function):
+    """
+    (hidden [P, H], weight [V, H], bias [V] or None, targets [P] or None, temperature, form, wants, topK) ->
+    (logProbs [P], entropy [P], {name: what is not differentiable}).
+    """
+
+    @staticmethod
+    def forward(ctx, hidden, weight, bias, targets, temperature, form, wants, top_k):
+        ctx.save_for_backward(hidden, weight, bias, targets)
+        ctx.temperature, ctx.form = temperature, form
+        rows = hidden.shape[0]
+        log_probs = hidden.new_zeros(rows, dtype=torch.float32)
+        entropy = hidden.new_zeros(rows, dtype=torch.float32)
+        others = {name: [] for name in ("sumPiSquared", "logits", "topTokens", "topLogProbs") if name in wants}
+        for start in range(0, rows, CHUNK):
+            part = slice(start, start + CHUNK)
+            logits = form.apply(F.linear(hidden[part], weight, bias))
+            log_p = torch.log_softmax(logits / temperature, dim=-1)
+            if "logProbs" in wants:
+                log_probs[part] = log_p.gather(1, targets[part, None]).squeeze(1)
+            if "entropy" in wants:
+                entropy[part] = entropy_of(log_p)
+            if "sumPiSquared" in others:
+                others["sumPiSquared"].append((2 * log_p).exp().sum(-1))
+            if "logits" in others:
+                others["logits"].append(logits)
+            if "topTokens" in others or "topLogProbs" in others:
+                # Stable: of equals the lower id comes first.
+                values, tokens = torch.sort(log_p, dim=-1, descending=True, stable=True)
+                if "topTokens" in others:
+                    others["topTokens"].append(tokens[:, :top_k].int())
+                if "topLogProbs" in others:
+                    others["topLogProbs"].append(values[:, :top_k])
+        joined = {name: torch.cat(parts) for name, parts in others.items() if parts}
+        return log_probs, entropy, joined
+
+    @staticmethod
+    def backward(ctx, d_log_probs, d_entropy, _others):
+        hidden, weight, bias, targets = ctx.saved_tensors
+        d_hidden = torch.empty_like(hidden)
+        d_weight = torch.zeros_like(weight) if ctx.needs_input_grad[1] else None
+        d_bias = torch.zeros_like(bias) if bias is not None and ctx.needs_input_grad[2] else None
+        for start in range(0, hidden.shape[0], CHUNK):
+            part = slice(start, start + CHUNK)
+            logits = ctx.form.apply(F.linear(hidden[part], weight, bias))
+            log_p = torch.log_softmax(logits / ctx.temperature, dim=-1)
+            p = log_p.exp()
+            a, b = d_log_probs[part, None], d_entropy[part, None]
+            d_logits = -b * p * (log_p + entropy_of(log_p)[:, None]) - a * p
+            if targets is not None:
+                d_logits.scatter_add_(1, targets[part, None], a)
+            d_logits /= ctx.temperature
+            slope = ctx.form.derivative(logits)
+            if slope is not None:
+                d_logits *= slope
+            d_logits = d_logits.to(hidden.dtype)
+            d_hidden[part] = d_logits @ weight
+            if d_weight is not None:
+                d_weight += d_logits.T @ hidden[part]
+            if d_bias is not None:
+                d_bias += d_logits.sum(0)
+        return d_hidden, d_weight, d_bias, None, None, None, None, None
+
+
+def entropy_of(log_p):
+    # A token of probability 0 adds nothing, though its log-prob may be -inf.
+    return -(log_p.exp() * log_p.clamp(min=torch.finfo(log_p.dtype).min)).sum(-1)

@@ -1,0 +1,138 @@
+"""A model of transformers with its head, sharded over the ranks of a group: one unit for each layer and one for the rest."""
+
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+)
+
+from .errors import InvalidInput
+from .head import HeadOutputs, LogitForm
+
+classes = {
+    "tokens": AutoModelForCausalLM,
+    "values": AutoModelForTokenClassification,
+    "scores": AutoModelForSequenceClassification,
+}
+
+
+def read_config(folder, head):
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
+    except (ValueError, KeyError, OSError) as error:
+        raise InvalidInput(f"transformers cannot read the config of {folder}: {error}") from error
+    config = config.get_text_config()
+    if head == "values":
+        config.num_labels = 1
+    config.use_cache = False
+    return config
+
+
+def attention_of(config):
+    """transformers' own; where attention scores are capped, only its plain form does it."""
+    return "eager" if getattr(config, "attn_logit_softcapping", None) else "sdpa"
+
+
+def build(folder, head, config):
+    """The model without weights: its parameters take no memory, its buffers have their values."""
+    try:
+        with parameters_on_meta():
+            model = classes[head].from_config(
+                config,
+                dtype=torch.float32,
+                attn_implementation=attention_of(config),
+                experts_implementation="eager",
+            )
+    except (ValueError, KeyError) as error:
+        raise InvalidInput(f"transformers has no model for {folder} with a head of {head}: {error}") from error
+    model.tie_weights()
+    # No dropout: a policy's log-probs are those of the model as it samples.
+    model.eval()
+    return model
+
+
+@contextmanager
+def parameters_on_meta():
+    register = nn.Module.register_parameter
+
+    def without_memory(module, name, parameter):
+        register(module, name, parameter)
+        if parameter is not None and parameter.device.type != "meta":
+            module._parameters[name] = nn.Parameter(parameter.to("meta"), parameter.requires_grad)
+
+    nn.Module.register_parameter = without_memory
+    try:
+        yield
+    finally:
+        nn.Module.register_parameter = register
+
+
+class Scored(nn.Module):
+    """A model whose forward pass gives the port's outputs at chosen rows of a pack."""
+
+    def __init__(self, model, head, tick):
+        super().__init__()
+        self.model = model
+        self.head = head
+        self.form = LogitForm.of(model.config)
+        for layer in layers_of(model):
+            layer.register_forward_hook(lambda *_: tick())
+
+    def forward(self, tokens, positions, rows, targets, temperature, wants, top_k):
+        """
+        tokens, positions [N]: a pack, in which each sequence starts at position 0; rows [P]: indices into it; targets
+        [P] or None. Gives {name: tensor}.
+        """
+        base = self.model.base_model
+        hidden = base(
+            input_ids=tokens[None], position_ids=positions[None], attention_mask=None, use_cache=False
+        ).last_hidden_state[0]
+        hidden = hidden.index_select(0, rows)
+        if self.head != "tokens":
+            out = head_of(self.model)(hidden).float()
+            return {"values": out.squeeze(-1)} if self.head == "values" else {"scores": out}
+        head = self.model.get_output_embeddings()
+        log_probs, entropy, others = HeadOutputs.apply(
+            hidden, head.weight, head.bias, targets, temperature, self.form, frozenset(wants), top_k
+        )
+        return {"logProbs": log_probs, "entropy": entropy, **others}
+
+
+def head_of(model):
+    """The layer on top of a classifier; transformers' models call it `score` or `classifier`."""
+    return model.score if hasattr(model, "score") else model.classifier
+
+
+def layers_of(model):
+    names = set(model._no_split_modules or [])
+    found = [module for module in model.modules() if type(module).__name__ in names]
+    if not found:
+        raise InvalidInput(f"{type(model).__name__} does not say which of its modules are layers")
+    return found
+
+
+def shard(scored, group, compute, trainable):
+    """FSDP2: every parameter is divided by its first dimension; products are in `compute`, sums of gradients in fp32."""
+    scored.requires_grad_(trainable)
+    policy = MixedPrecisionPolicy(
+        param_dtype=torch.bfloat16 if compute == "bf16" else torch.float32,
+        reduce_dtype=torch.float32,
+        cast_forward_inputs=False,
+    )
+    buffers = {name: buffer.clone() for name, buffer in scored.named_buffers()}
+    units = [*layers_of(scored.model), scored]
+    for unit in units:
+        fully_shard(unit, mesh=group.mesh, mp_policy=policy)
+    for unit in units:
+        # Coefficients carry the normalisation of a batch: gradients are summed, not averaged. gloo knows no other sum.
+        unit.set_gradient_divide_factor(1.0)
+        unit.set_force_sum_reduction_for_comms(True)
+    scored.to_empty(device=group.device)
+    for name, buffer in scored.named_buffers():
+        buffer.copy_(buffers[name])

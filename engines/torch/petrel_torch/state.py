@@ -1,0 +1,167 @@
+"""
+The state of a model as flat arrays: the tensors of its folder one after the other, names ascending. FSDP2 divides a
+parameter by its first dimension, so a rank has one contiguous piece of each, and of a tensor of the folder one run.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+import torch
+from torch.distributed.tensor import DTensor
+
+from .errors import InvalidInput
+from .model import classes, head_of
+from .names import held
+
+
+def local(tensor):
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+class Piece:
+    """What this rank has of a tensor in memory: elements [start, end) of it."""
+
+    def __init__(self, name, tensor, group, trainable):
+        self.name, self.tensor = name, tensor
+        self.start, self.end = 0, tensor.numel()
+        if isinstance(tensor, DTensor):
+            rows = tensor.shape[0]
+            per_row, per_rank = tensor.numel() // rows, -(-rows // group.ranks)
+            self.start = min(rows, group.rank * per_rank) * per_row
+            self.end = min(rows, (group.rank + 1) * per_rank) * per_row
+        self.learns = trainable and isinstance(tensor, torch.nn.Parameter)
+        self.m, self.v = (torch.zeros_like(self.weights), torch.zeros_like(self.weights)) if self.learns else (None, None)
+
+    @property
+    def weights(self):
+        return local(self.tensor.detach()).view(-1)
+
+    @property
+    def gradient(self):
+        """0 where no pass reached the parameter."""
+        gradient = self.tensor.grad
+        return torch.zeros_like(self.weights) if gradient is None else local(gradient).view(-1)
+
+    def part(self, name):
+        """None for the moments of what does not learn: they are 0."""
+        return self.weights if name == "weights" else {"m": self.m, "v": self.v}[name]
+
+
+@dataclass(frozen=True)
+class Run:
+    """Elements [start, end) of every flat array: this rank has them in its piece, from `first` on."""
+
+    start: int
+    end: int
+    piece: Piece
+    first: int
+
+
+class State:
+    def __init__(self, model, stored, group, trainable):
+        """`stored`: what its folder has, as names.stored_tensors found before the model was sharded."""
+        pieces = {name: Piece(name, tensor, group, trainable) for name, tensor in held(model).items()}
+        self.parameters = [
+            {
+                "name": one.name,
+                "shape": list(one.shape),
+                **({} if isinstance(pieces[one.source].tensor, torch.nn.Parameter) else {"fixed": True}),
+            }
+            for one in stored
+        ]
+        self.pieces = list(pieces.values())
+        self.learning = [piece for piece in self.pieces if piece.learns and piece.end > piece.start]
+        self.runs = []
+        offset = 0
+        for one in stored:
+            piece = pieces[one.source]
+            low, high = max(one.first, piece.start), min(one.first + one.elements, piece.end)
+            if low < high:
+                start = offset + low - one.first
+                self.runs.append(Run(start, start + high - low, piece, low - piece.start))
+            offset += one.elements
+        self._starts = [run.start for run in self.runs]
+        self.steps = 0
+
+    def put(self, part, dtype, start, data):
+        """
+        Takes bytes of a part's values in `dtype`, from byte `start` on, as far as this rank has them. They may begin
+        and end in the middle of a value.
+        """
+        for values, first, last, some in self._overlaps(part, dtype, start, data):
+            if values is not None:
+                stored_bytes(values, dtype, first, last, some, True)
+
+    def get(self, part, dtype, start, data):
+        """The reverse; fp32 becomes bf16 by rounding to the nearest, of two equally near to the even one."""
+        for values, first, last, some in self._overlaps(part, dtype, start, data):
+            if values is None:
+                some.zero_()
+            else:
+                stored_bytes(values, dtype, first, last, some, False)
+
+    def _overlaps(self, part, dtype, start, data):
+        """(values of a run, bytes [first, last) of them as stored, the part of `data` that has these bytes)"""
+        width = widths[dtype]
+        end = start + data.numel()
+        for run in self.runs[max(0, bisect_right(self._starts, start // width) - 1) :]:
+            run_start, run_end = run.start * width, run.end * width
+            if run_start >= end:
+                return
+            low, high = max(start, run_start), min(end, run_end)
+            if low < high:
+                values = run.piece.part(part)
+                mine = None if values is None else values[run.first : run.first + run.end - run.start]
+                yield mine, low - run_start, high - run_start, data[low - start : high - start]
+
+
+dtypes = {"F32": torch.float32, "BF16": torch.bfloat16}
+widths = {name: dtype.itemsize for name, dtype in dtypes.items()}
+
+
+def stored_bytes(values, dtype, first, last, data, into_values):
+    """Copies between `data` and bytes [first, last) of `values` as they are stored in `dtype`."""
+    stored, width = dtypes[dtype], widths[dtype]
+    if values.dtype == stored:
+        mine = values.view(torch.uint8)[first:last]
+        mine.copy_(data) if into_values else data.copy_(mine)
+        return
+    low, high = first // width, -(-last // width)
+    whole = values[low:high].to(stored).view(torch.uint8)
+    mine = whole[first - width * low : last - width * low]
+    if not into_values:
+        data.copy_(mine)
+        return
+    mine.copy_(data)
+    values[low:high] = whole.view(stored).to(values.dtype)
+
+
+def load_folder(state, folder, head, config, new_head, tick):
+    """The weights of a Hugging Face folder. `new_head`: the head starts at 0, and the folder need not have it."""
+    try:
+        model, info = classes[head].from_pretrained(
+            folder, config=config, dtype=torch.float32, local_files_only=True, output_loading_info=True
+        )
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InvalidInput(f"transformers cannot load the weights of {folder}: {error}") from error
+    heads = set() if head == "tokens" else names_of(model, head_of(model))
+    missing = sorted(set(info["missing_keys"]) - (heads if new_head else set()))
+    if missing:
+        raise InvalidInput(f"{folder} has no tensor {missing[0]}")
+    if info["mismatched_keys"]:
+        raise InvalidInput(f"{folder}: a tensor has another shape than the model's: {info['mismatched_keys'][0]}")
+    values = held(model)
+    for piece in state.pieces:
+        found = values[piece.name].detach().reshape(-1)[piece.start : piece.end]
+        if new_head and piece.name in heads:
+            found = torch.zeros_like(found)
+        piece.weights.copy_(found)
+        for moment in (piece.m, piece.v):
+            if moment is not None:
+                moment.zero_()
+        tick()
+
+
+def names_of(model, part):
+    own = {id(parameter) for parameter in part.parameters()}
+    return {name for name, parameter in model.named_parameters() if id(parameter) in own}

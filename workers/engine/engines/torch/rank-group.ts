@@ -1,0 +1,298 @@
+/**
+ * A group of Python processes, one for each device. Each gets every call, in the same order, and answers it. The end of
+ * one is the end of the group.
+ */
+import { spawn } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Duplex } from 'node:stream';
+import { at } from '../../../../core/at.ts';
+import { InvalidInputError, RetryableError, TerminalError } from '../../../../core/errors.ts';
+import type { Call } from '../../../../core/ports/policy.ts';
+import { processEnvironment } from '../../../../infra/environment.ts';
+import { packageRoot } from '../../../../infra/home.ts';
+import { SharedMemory } from '../../../../infra/shared-memory.ts';
+import { encodeFrame, protocol, readFrames } from './frames.ts';
+import type { FromRank, Hello, RankError } from './frames.ts';
+
+export interface GroupOptions {
+  /** The Python that has torch. */
+  readonly python: string;
+  readonly device: 'cpu' | 'cuda';
+  readonly ranks: number;
+  /** Threads of each rank. */
+  readonly threads: number;
+  readonly deterministic: boolean;
+  /** A group is hung when it has not moved for so long in a call. Default: ten minutes. */
+  readonly hungAfterSeconds?: number;
+  /** Gets each line that a rank prints. */
+  readonly onLine?: (line: string) => void;
+  /** Gets each rank's process when it has started. */
+  readonly onStart?: (child: ChildProcess, rank: number) => void;
+}
+
+type Answer = { readonly ok: unknown } | { readonly error: RankError };
+
+interface Pending {
+  readonly id: number;
+  readonly answers: Map<number, Answer>;
+  readonly tick: Call['tick'];
+  readonly resolve: (answers: readonly Answer[]) => void;
+  readonly reject: (error: Error) => void;
+  /** When it has last moved, in ms. */
+  moved: number;
+}
+
+interface Rank {
+  readonly child: ChildProcess;
+  readonly channel: Duplex;
+  /** The newest lines of its standard error. */
+  readonly lines: string[];
+}
+
+const keptLines = 20;
+const graceMs = 5000;
+/** Time for a hung rank to print its stack. */
+const stackMs = 2000;
+
+export class RankGroup {
+  readonly memory: SharedMemory;
+  readonly ranks: number;
+  /** Resolves when a rank has ended although nobody closed the group, which no call can use any more. Never rejects. */
+  readonly exited: Promise<void>;
+  hello!: Hello;
+  readonly #members: readonly Rank[];
+  readonly #folder: string;
+  readonly #hungAfterMs: number;
+  readonly #watch: NodeJS.Timeout;
+  #pending: Pending | undefined;
+  #nextId = 1;
+  #turn: Promise<unknown> = Promise.resolve();
+  #closing = false;
+  #ended: Error | undefined;
+  #alive: number;
+  #gone: () => void = () => {};
+  #over: () => void = () => {};
+  readonly #allGone: Promise<void>;
+
+  private constructor(options: GroupOptions) {
+    this.memory = new SharedMemory();
+    this.ranks = options.ranks;
+    this.#alive = options.ranks;
+    this.#hungAfterMs = 1000 * (options.hungAfterSeconds ?? 600);
+    this.#folder = mkdtempSync(join(tmpdir(), 'petrel-ranks-'));
+    this.exited = new Promise((resolve) => (this.#gone = resolve));
+    this.#allGone = new Promise((resolve) => (this.#over = resolve));
+    this.#members = Array.from({ length: options.ranks }, (_, rank) => this.#start(options, rank));
+    this.#watch = setInterval(() => this.#endIfHung(), Math.min(1000, this.#hungAfterMs / 4));
+    this.#watch.unref();
+  }
+
+  /** Throws RetryableError `EngineExited` when a rank ends before it is ready, TerminalError when they do not fit. */
+  static async start(options: GroupOptions): Promise<RankGroup> {
+    const group = new RankGroup(options);
+    const hellos = await group.#greeted.catch(async (error: unknown) => {
+      await group.close();
+      throw error;
+    });
+    const first = at(hellos, 0);
+    const other = hellos.find((hello) => factsText(hello) !== factsText(first));
+    const wrong =
+      first.protocol !== protocol
+        ? `they speak protocol ${first.protocol}, this petrel ${protocol}`
+        : other && `rank ${other.rank} has ${factsText(other)}, rank ${first.rank} ${factsText(first)}`;
+    if (wrong !== undefined) {
+      await group.close();
+      throw new TerminalError('EngineUnusable', `the ranks of the torch engine do not fit: ${wrong}`);
+    }
+    group.hello = first;
+    return group;
+  }
+
+  readonly #hellos: Hello[] = [];
+  #greet: (hellos: readonly Hello[]) => void = () => {};
+  #refuse: (error: Error) => void = () => {};
+  readonly #greeted = new Promise<readonly Hello[]>((resolve, reject) => {
+    this.#greet = resolve;
+    this.#refuse = reject;
+  });
+
+  /**
+   * One at a time: the arrays of a call lie in shared memory until its answer has been read. Rejects with the signal's
+   * reason as soon as it is aborted; the group finishes what it has begun.
+   */
+  turn<T>(work: (tick: Call['tick']) => Promise<T>, { signal, tick }: Call = {}): Promise<T> {
+    const mine = this.#turn.then(() => {
+      signal?.throwIfAborted();
+      return work(tick);
+    });
+    this.#turn = mine.catch(() => {});
+    if (signal === undefined) return mine;
+    const settled = new AbortController();
+    const aborted = new Promise<never>((_, reject) => {
+      const leave = () => reject(signal.reason as Error);
+      if (signal.aborted) leave();
+      else signal.addEventListener('abort', leave, { once: true, signal: settled.signal });
+    });
+    return Promise.race([mine, aborted]).finally(() => settled.abort());
+  }
+
+  /** A call that has no arrays. */
+  exclusive<T = void>(name: string, args: object, call?: Call): Promise<T> {
+    return this.turn((tick) => this.call<T>(name, args, tick), call);
+  }
+
+  /**
+   * Rank 0's answer. Within a `turn`. Throws InvalidInputError when every rank says so. Any other failure ends the
+   * group: RetryableError `EngineExited`.
+   */
+  async call<T = void>(name: string, args: object, tick?: Call['tick']): Promise<T> {
+    if (this.#ended !== undefined) throw this.#ended;
+    if (this.#closing) throw exitedError('it was closed');
+    const id = this.#nextId++;
+    const frame = encodeFrame({ id, call: name, args });
+    const answers = await new Promise<readonly Answer[]>((resolve, reject) => {
+      this.#pending = { id, answers: new Map(), tick, resolve, reject, moved: Date.now() };
+      for (const { channel } of this.#members) channel.write(frame);
+    });
+    const errors = answers.flatMap((answer) => ('error' in answer ? [answer.error] : []));
+    const [error] = errors;
+    if (error === undefined) return (at(answers, 0) as { readonly ok: T }).ok;
+    if (errors.length === answers.length && errors.every(({ kind }) => kind === 'invalid_input'))
+      throw new InvalidInputError(error.message);
+    throw this.#end(exitedError(error.message));
+  }
+
+  async close(): Promise<void> {
+    if (!this.#closing && this.#ended === undefined) {
+      this.#closing = true;
+      const frame = encodeFrame({ id: this.#nextId++, call: 'close', args: {} });
+      for (const { channel } of this.#members) channel.end(frame);
+    }
+    const kill = setTimeout(() => this.#kill(), graceMs);
+    await this.#allGone;
+    clearTimeout(kill);
+  }
+
+  #start(options: GroupOptions, rank: number): Rank {
+    const { python, device, ranks, threads, deterministic, onLine } = options;
+    const rendezvous = join(this.#folder, 'rendezvous');
+    const seconds = 2 * Math.ceil(this.#hungAfterMs / 1000);
+    const settings = { rank, ranks, device, threads, deterministic, rendezvous, seconds };
+    const program = join(packageRoot(), 'engines/torch/rank.py');
+    const child = spawn(python, ['-I', '-B', program, JSON.stringify(settings)], {
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe', this.memory.fd],
+      detached: true,
+      env: rankEnvironment(threads, deterministic),
+    });
+    options.onStart?.(child, rank);
+    const lines: string[] = [];
+    for (const stream of [child.stdout, child.stderr]) {
+      if (stream === null) continue;
+      createInterface({ input: stream as NodeJS.ReadableStream }).on('line', (line) => {
+        lines.push(line);
+        if (lines.length > keptLines) lines.shift();
+        onLine?.(`rank ${rank}: ${line}`);
+      });
+    }
+    const channel = child.stdio[3] as Duplex;
+    channel.on('error', () => {}); // writing to a rank that has ended: `exit` follows
+    readFrames(channel, (received) => this.#receive(rank, received));
+    child.once('error', (error) => this.#lost(rank, error.message, lines));
+    child.once('close', (code, signal) => this.#lost(rank, signal ?? `exit code ${code}`, lines));
+    return { child, channel, lines };
+  }
+
+  #receive(rank: number, frame: FromRank): void {
+    if ('hello' in frame) {
+      this.#hellos[rank] = frame.hello;
+      if (Object.keys(this.#hellos).length === this.ranks) this.#greet(this.#hellos);
+      return;
+    }
+    const pending = this.#pending;
+    if (pending === undefined) return;
+    pending.moved = Date.now();
+    if ('tick' in frame) return pending.tick?.();
+    if (frame.id !== pending.id) return;
+    pending.answers.set(rank, frame);
+    const isFatal = 'error' in frame && frame.error.kind === 'internal';
+    if (isFatal || pending.answers.size === this.ranks) {
+      this.#pending = undefined;
+      pending.resolve([...pending.answers].sort(([a], [b]) => a - b).map(([, answer]) => answer));
+    }
+  }
+
+  #lost(rank: number, how: string, lines: readonly string[]): void {
+    const last = lines.findLast((line) => line.trim() !== '');
+    this.#end(exitedError(`rank ${rank} ended (${how})${last === undefined ? '' : `; its last line: ${last}`}`));
+    if (--this.#alive > 0) return;
+    clearInterval(this.#watch);
+    this.memory.close();
+    rmSync(this.#folder, { recursive: true, force: true });
+    this.#over();
+  }
+
+  #endIfHung(): void {
+    const pending = this.#pending;
+    if (pending === undefined || Date.now() - pending.moved < this.#hungAfterMs) return;
+    const silent = this.#members.map((_, rank) => rank).filter((rank) => !pending.answers.has(rank));
+    // A rank that can prints where it stands before it ends.
+    for (const rank of silent) at(this.#members, rank).child.kill('SIGABRT');
+    const seconds = this.#hungAfterMs / 1000;
+    this.#fail(exitedError(`rank ${silent.join(' and ')} did not move for ${seconds} s`));
+    setTimeout(() => this.#kill(), stackMs).unref();
+  }
+
+  /** Ends every rank, and rejects the call that runs. */
+  #end(error: Error): Error {
+    const first = this.#fail(error);
+    this.#kill();
+    return first;
+  }
+
+  /** Rejects the call that runs, and every later one. */
+  #fail(error: Error): Error {
+    this.#ended ??= error;
+    this.#refuse(this.#ended);
+    this.#pending?.reject(this.#ended);
+    this.#pending = undefined;
+    if (!this.#closing) this.#gone();
+    return this.#ended;
+  }
+
+  #kill(): void {
+    for (const { child } of this.#members ?? []) {
+      if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) continue;
+      try {
+        process.kill(-child.pid, 'SIGKILL');
+      } catch {
+        child.kill('SIGKILL'); // it has not made its group yet, or has ended
+      }
+    }
+  }
+}
+
+const exitedError = (why: string) => new RetryableError('EngineExited', `the torch engine has ended: ${why}`);
+
+const factsText = ({ protocol: spoken, device, torch, cuda, transformers }: Hello): string =>
+  `protocol ${spoken}, ${device}, torch ${torch}${cuda === null ? '' : `, CUDA ${cuda}`}, transformers ${transformers}`;
+
+/** The whole environment of a rank: nothing of the user's but where programs and the driver's libraries are. */
+function rankEnvironment(threads: number, deterministic: boolean): NodeJS.ProcessEnv {
+  const own = processEnvironment();
+  const kept = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'LD_LIBRARY_PATH', 'CUDA_VISIBLE_DEVICES', 'ROCR_VISIBLE_DEVICES'];
+  return {
+    ...Object.fromEntries(kept.flatMap((name) => (own[name] === undefined ? [] : [[name, own[name]]]))),
+    HF_HUB_OFFLINE: '1',
+    TRANSFORMERS_VERBOSITY: 'error',
+    TOKENIZERS_PARALLELISM: 'false',
+    PYTHONUNBUFFERED: '1',
+    OMP_NUM_THREADS: String(threads),
+    GLOO_SOCKET_IFNAME: 'lo',
+    NCCL_SOCKET_IFNAME: 'lo',
+    ...(deterministic && { CUBLAS_WORKSPACE_CONFIG: ':4096:8', NCCL_ALGO: 'Ring', NCCL_PROTO: 'Simple' }),
+  };
+}

@@ -1,0 +1,109 @@
+/** The sampler `hf`: transformers decodes in a process of its own, one token for every live sample at a time. */
+import type { PolicyOptions, ModelRef } from '../../../../core/ports/engines.ts';
+import type { Call, StateSource } from '../../../../core/ports/policy.ts';
+import type {
+  DecodedTokens,
+  GenerateRequest,
+  NamedWeights,
+  OwningSampler,
+  SamplerRoom,
+} from '../../../../core/ports/sampler.ts';
+import type { EngineParameter, WeightsFormat } from '../../../../core/parameters.ts';
+import { publicationRoot } from '../roots.ts';
+import { SteppedStreams } from '../stepped-streams.ts';
+import type { RankGroup } from './rank-group.ts';
+import { RankState } from './rank-state.ts';
+import type { NamedShape } from './rank-state.ts';
+
+/** Arrays of equal length, one entry for each token. */
+interface Stepped {
+  readonly keys: readonly number[];
+  readonly tokens: readonly number[];
+  readonly logProbs: readonly number[];
+  readonly samplingLogProbs: readonly number[];
+  readonly finish: readonly number[];
+}
+
+export class HfSampler implements OwningSampler {
+  readonly randomness = 'seeded';
+  readonly exited: Promise<void>;
+  readonly #group: RankGroup;
+  readonly #state: RankState;
+  readonly #streams: SteppedStreams;
+
+  private constructor(group: RankGroup, state: RankState) {
+    this.#group = group;
+    this.#state = state;
+    this.exited = group.exited;
+    this.#streams = new SteppedStreams({
+      submit: (request) => group.exclusive('submit', requestJson(request)),
+      step: async () => decoded(await group.exclusive<Stepped>('step', {})),
+      abort: (key) => group.exclusive('abort', { key }),
+      reset: () => group.exclusive('reset', {}),
+    });
+  }
+
+  /** Takes the group over: it ends with the sampler. */
+  static async open(group: RankGroup, model: ModelRef, options: PolicyOptions): Promise<HfSampler> {
+    try {
+      const args = { ...model, compute: options.compute, trainable: false, samples: true };
+      const { parameters } = await group.exclusive<{ readonly parameters: readonly NamedShape[] }>('open', args);
+      return new HfSampler(group, new RankState(group, parameters, options));
+    } catch (error) {
+      await group.close();
+      throw error;
+    }
+  }
+
+  get parameters(): readonly EngineParameter[] {
+    return this.#state.parameters;
+  }
+
+  async use(source: StateSource, { format, hash }: NamedWeights, call?: Call): Promise<string> {
+    await this.#streams.end();
+    await this.#state.load(source, call);
+    return publicationRoot(this.#state, format, hash, call);
+  }
+
+  readPublished(format: WeightsFormat, start: number, into: Uint8Array): Promise<void> {
+    return this.#state.readPublished(format, start, into);
+  }
+
+  async makeRoom(room: SamplerRoom): Promise<void> {
+    await this.#streams.end();
+    await this.#group.exclusive('room', room);
+  }
+
+  generate(requests: readonly GenerateRequest[]): AsyncIterable<DecodedTokens> {
+    return this.#streams.generate(requests);
+  }
+
+  abort(key: number): Promise<void> {
+    return this.#streams.abort(key);
+  }
+
+  pause(): Promise<void> {
+    return this.#streams.end();
+  }
+
+  async resume(): Promise<void> {}
+
+  close(): Promise<void> {
+    return this.#group.close();
+  }
+}
+
+const requestJson = ({ prompt, samples, stopTokens, ...rest }: GenerateRequest) => ({
+  ...rest,
+  prompt: [...prompt],
+  stopTokens: [...stopTokens],
+  samples: samples.map(({ prefix = [], ...sample }) => ({ ...sample, prefix: [...prefix] })),
+});
+
+const decoded = ({ keys, tokens, logProbs, samplingLogProbs, finish }: Stepped): DecodedTokens => ({
+  keys: Int32Array.from(keys),
+  tokens: Int32Array.from(tokens),
+  logProbs: Float32Array.from(logProbs),
+  samplingLogProbs: Float32Array.from(samplingLogProbs),
+  finish: Uint8Array.from(finish),
+});
