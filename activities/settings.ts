@@ -37,6 +37,7 @@ export function engineSettings(recipe: Recipe): EngineSettings {
     compute: recipe.model.compute_dtype,
     deterministic: recipe.deterministic !== false,
     maxTokensPerMicroBatch: recipe.actor.ppo_max_token_len_per_gpu,
+    ...(recipe.trainer.fsdp_size > 1 && { ranks: recipe.trainer.fsdp_size }),
   };
 }
 

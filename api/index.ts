@@ -180,3 +180,5 @@ export type { DesiredState, RunState } from '../core/run-states.ts';
 // Engines that users install.
 export { engineDevices, installableEngines, installEngine } from './engines/install.ts';
 export type { EngineInstall, InstalledEngine } from './engines/install.ts';
+export { tryEngine } from './engines/check.ts';
+export type { EngineTrial } from './engines/check.ts';

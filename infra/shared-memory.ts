@@ -13,7 +13,7 @@ export class SharedMemory {
   readonly fd: number;
   #bytes = 0;
 
-  /** In memory where the machine lets it; else in a file of the folder for temporary files. */
+  /** The file lies in memory where the machine lets it, else in the folder for temporary files. */
   constructor(folders: readonly string[] = ['/dev/shm', tmpdir()]) {
     this.fd = openNameless(folders);
   }

@@ -1,6 +1,6 @@
 /**
- * `npm run engines:lock`: makes engines/<name>/requirements.txt of requirements.in: every package that pip chooses, with
- * the SHA-256 of each wheel for Linux that PyPI has of it. Run by hand when a version is raised.
+ * `npm run engines:lock`: makes engines/<name>/requirements.txt of requirements.in: every package that pip chooses,
+ * with the SHA-256 of each wheel for Linux that PyPI has of it. A person runs it when a version is raised.
  */
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { checkoutRoot } from './places.mjs';
 
 const names = ['torch'];
 const isLinux = (file) => /-(any|manylinux\w*_(x86_64|aarch64)|linux_x86_64)(\.manylinux\w*)*\.whl$/.test(file);
-/** Of the Python versions that setup/platform.mjs accepts. */
+/** The wheel is for one of the Python versions on which the engines run. */
 const isOurPython = (file) => /-(py2\.py3|py3|cp3\d+)-none-|-(cp310|cp311|cp312|cp313|cp314)-|-abi3-/.test(file);
 
 /** A report of pip that exists: `npm run engines:lock -- report.json`. */

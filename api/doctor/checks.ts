@@ -1,9 +1,10 @@
 /** What `petrel doctor` looks at. One check is one entry. */
-import { readFileSync, statfsSync } from 'node:fs';
+import { existsSync, readFileSync, statfsSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { errorToJson } from '../../core/errors.ts';
 import { refusedHint, refusedText } from '../../core/wire/engine-proof.ts';
 import { engineReport } from '../../infra/engine-proof.ts';
+import { readEnvironment } from '../../infra/engines/environment.ts';
 import { builtProgram, readTools } from '../../infra/home.ts';
 import { logFile, stackHealth } from '../../infra/stack/index.ts';
 import { checkFences } from '../../infra/store/fencing.ts';
@@ -17,6 +18,7 @@ import { fullPlaces } from '../../infra/stack/admission.ts';
 import { openProgramPlace } from '../../rewards/code/program.ts';
 import { showWay } from '../../rewards/sandbox/walls.ts';
 import { freeSpaceFloor } from '../../infra/store/free-space.ts';
+import { engineDevices, installableEngines, installCommand } from '../engines/install.ts';
 import { openLiveSource } from '../live-source.ts';
 import { awayHint, awayTexts, runsAway } from '../stores/stores-away.ts';
 import { green } from './result.ts';
@@ -41,6 +43,7 @@ export function doctorChecks(home: string): readonly DoctorCheck[] {
     { name: 'room', check: async () => await room(home) },
     { name: 'build', check: async () => await attempt(() => green(`built: ${builtProgram('petrel')}`)) },
     { name: 'engine', check: async () => await attempt(engine) },
+    ...installedEngines(home),
     { name: 'servers', check: async () => await attempt(() => servers(home)) },
     { name: 'store', check: async () => await attempt(async () => await store(home)) },
     { name: 'runs', check: async () => await attempt(async () => await runs(home)) },
@@ -101,6 +104,24 @@ async function room(home: string): Promise<DoctorResult> {
 }
 
 /** Whether the engine of this machine loads, and whether its bits are those that its name promises. */
+/** A line for each engine that petrel engine install has made. */
+function installedEngines(home: string): DoctorCheck[] {
+  return installableEngines.flatMap((name) =>
+    engineDevices.flatMap((device) => {
+      const environment = readEnvironment(home, `${name}-${device}`);
+      if (environment === undefined) return [];
+      const { python, versions } = environment;
+      const detail = `torch ${versions.torch}, transformers ${versions.transformers}, ${versions.device}`;
+      const gone: DoctorResult = {
+        status: 'red',
+        detail: `${python} is missing`,
+        fix: installCommand(name, device),
+      };
+      return [{ name: `${name}-${device}`, check: async () => (existsSync(python) ? green(detail) : gone) }];
+    }),
+  );
+}
+
 async function engine(): Promise<DoctorResult> {
   const { device, addedFlags, proofs } = await engineReport();
   const detail = proofs.map(({ compute, state, ms }) => `${compute} ${state} in ${ms} ms`).join(', ');

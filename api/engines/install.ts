@@ -1,17 +1,19 @@
 /** Python environments of engines: `PETREL_HOME/engines/torch-cpu` and its like. */
-import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline';
 import { InvalidInputError, TerminalError } from '../../core/errors.ts';
-import { processEnvironment } from '../../infra/environment.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { readEnvironment, writeEnvironment } from '../../infra/engines/environment.ts';
 import type { EngineEnvironment } from '../../infra/engines/environment.ts';
+import { linesOf } from './lines-of.ts';
 
 export const installableEngines = ['torch'] as const;
 export const engineDevices = ['cpu', 'cuda'] as const;
+
+/** The command that installs an engine. */
+export const installCommand = (engine: string, device: string): string =>
+  device === 'cpu' ? `petrel engine install ${engine}` : `petrel engine install ${engine} --device cuda`;
 
 export interface EngineInstall {
   readonly home: string;
@@ -32,7 +34,7 @@ export interface InstalledEngine {
 
 /**
  * Installs what an engine needs, from the list with hashes that petrel has. Throws InvalidInputError for an engine or a
- * device that it does not know, TerminalError `NotInstalled` with the last line of what failed.
+ * device that it does not know, TerminalError `EngineFailed` with the last line of what failed.
  */
 export async function installEngine(request: EngineInstall): Promise<InstalledEngine> {
   const { home, engine, device, python } = request;
@@ -64,7 +66,7 @@ function requireKnown(what: string, word: string, known: readonly string[]): voi
   throw new InvalidInputError(`there is no ${what} ${word} to install`, { hint: `one of ${known.join(', ')}` });
 }
 
-/** Beside the old one, which is replaced when the new one is complete. */
+/** The old environment stays until the new one is complete. */
 async function makeEnvironment(folder: string, list: string, { onLine }: EngineInstall): Promise<void> {
   // A venv knows its own path: it is made where it stays.
   const [venv, old] = [join(folder, 'venv'), join(folder, 'venv-old')];
@@ -73,9 +75,9 @@ async function makeEnvironment(folder: string, list: string, { onLine }: EngineI
   const pip = join(packageRoot(), 'rewards/host/chosen_pip.py');
   const flags = ['--no-deps', '--only-binary=:all:', '--require-hashes', '--progress-bar=off'];
   try {
-    await run('python3', ['-E', '-m', 'venv', '--without-pip', venv], 'python3 -m venv', onLine);
+    await linesOf('python3', ['-E', '-m', 'venv', '--without-pip', venv], 'python3 -m venv', onLine);
     const into = ['-E', pip, '--python', join(venv, 'bin/python'), 'install', ...flags, '-r', list];
-    await run('python3', into, 'pip install', onLine);
+    await linesOf('python3', into, 'pip install', onLine);
   } catch (error) {
     rmSync(venv, { recursive: true, force: true });
     if (existsSync(old)) renameSync(old, venv);
@@ -90,7 +92,7 @@ async function probe(
   { engine, device, onLine }: EngineInstall,
 ): Promise<EngineEnvironment['versions']> {
   const program = join(packageRoot(), 'engines', engine, 'probe.py');
-  const printed = await run(python, ['-I', '-B', program], `${python} with ${engine}`, onLine);
+  const printed = await linesOf(python, ['-I', '-B', program], `${python} with ${engine}`, onLine);
   const { torch, transformers, cpu, gpus } = JSON.parse(printed.at(-1) ?? '{}') as {
     torch: string;
     transformers: string;
@@ -98,27 +100,8 @@ async function probe(
     gpus: string[];
   };
   if (device === 'cuda' && gpus.length === 0)
-    throw new TerminalError('NotInstalled', `${python} finds no GPU`, {
+    throw new TerminalError('EngineFailed', `${python} finds no GPU`, {
       hint: 'nvidia-smi shows whether the driver does; petrel engine install torch --device cpu needs none',
     });
   return { torch, transformers, device: device === 'cuda' ? (gpus[0] ?? '') : cpu };
-}
-
-/** The lines of standard output. */
-async function run(program: string, args: string[], what: string, onLine?: (line: string) => void): Promise<string[]> {
-  const child = spawn(program, args, { env: processEnvironment(), stdio: ['ignore', 'pipe', 'pipe'] });
-  const [out, all]: [string[], string[]] = [[], []];
-  for (const stream of [child.stdout, child.stderr])
-    createInterface({ input: stream }).on('line', (line) => {
-      if (stream === child.stdout) out.push(line);
-      all.push(line);
-      onLine?.(line);
-    });
-  const how = await new Promise<string | undefined>((resolve) => {
-    child.once('error', (error) => resolve(error.message));
-    child.once('close', (code, signal) => resolve(code === 0 ? undefined : (signal ?? `exit code ${code}`)));
-  });
-  if (how === undefined) return out;
-  const last = all.findLast((line) => line.trim() !== '') ?? 'it printed nothing';
-  throw new TerminalError('NotInstalled', `${what} failed (${how}): ${last}`);
 }

@@ -23,6 +23,8 @@ export interface EngineOptions {
   readonly deterministic: boolean;
   /** Threads of the engine's thread pool. */
   readonly threads: number;
+  /** Processes over which a model is divided. Default: one. */
+  readonly ranks?: number;
 }
 
 /**

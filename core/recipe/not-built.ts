@@ -77,6 +77,12 @@ const NOT_BUILT: readonly NotBuilt[] = [
     today: ADVANTAGE_NAMES.filter(isFed).join(', '),
     because: 'it learns from the steps of agents, and no run has agents yet',
   },
+  {
+    path: 'trainer.fsdp_size',
+    asked: (r) => r.trainer.fsdp_size > 1 && r.trainer.engine === 'native',
+    today: '1 with trainer.engine: native',
+    because: 'the native engine is one process',
+  },
   { path: 'trainer.virtual_shards', asked: (r) => r.trainer.virtual_shards !== 1, today: '1' },
   {
     path: 'trainer.log_val_generations',

@@ -18,6 +18,11 @@ export const trainerSection = section('How long to train, how often to save and 
     change: 'fixed',
     verl: 'model_engine',
   }),
+  fsdp_size: key(count, 1, {
+    doc: 'Processes of the torch engine over which a model is divided, one for each device. Each computes a micro-batch.',
+    unit: 'processes',
+    change: 'fixed',
+  }),
   total_epochs: key(count, 30, {
     doc: 'Number of passes over the rows, when total_training_steps is null.',
     change: 'free',

@@ -95,7 +95,8 @@ def compute_score(data_source, solution_str, ground_truth, extra_info):
       reasons.set(row, (reasons.get(row) ?? new Set()).add(reason ?? 'scored'));
     const timeout = new Set(['no score within 3 s']);
     expect([0, 1, 2].map((row) => reasons.get(row))).toEqual([timeout, timeout, timeout]);
-    expect([...(reasons.get(3) ?? [])].join()).toMatch(/^\d+ MiB used, the limit is 200 MiB/);
+    // On a busy machine the time may be over before the memory is used.
+    expect([...(reasons.get(3) ?? [])].join()).toMatch(/\d+ MiB used, the limit is 200 MiB/);
     expect(marked()).toEqual([]);
   });
 });

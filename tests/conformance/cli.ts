@@ -53,8 +53,9 @@ function chosenFor(engine: string, ranks: number): readonly Evaluator[] {
   if (engine !== 'torch') throw new Error(`there is no engine ${engine}\n${USAGE}`);
   const environment = readEnvironment(petrelHome(), 'torch-cpu');
   if (environment === undefined) throw new Error('torch is not installed here: petrel engine install torch');
-  const [torch, hf] = [torchEngines({ ...environment, ranks }), hfSamplers({ ...environment, ranks: 1 })];
-  return [modelsEvaluator(torch, hf, { compute: 'fp32', deterministic: true, threads: 2 }, () => true)];
+  const own = { ...environment, threads: 2 };
+  const options = { compute: 'fp32', deterministic: true, threads: 2, ranks } as const;
+  return [modelsEvaluator(torchEngines(own), hfSamplers(own), options, () => true)];
 }
 
 function splitNames(value: string): string[] {

@@ -20,7 +20,7 @@ import { savedModel } from './model.ts';
 
 const vocab = 41;
 const model = savedModel({ vocab_size: vocab });
-const options = { compute: 'fp32', deterministic: true, threads: 1, trainable: true } as const;
+const base = { compute: 'fp32', deterministic: true, threads: 1, trainable: true } as const;
 const adamw: AdamW = { lr: 0.01, beta1: 0.9, beta2: 0.99, eps: 1e-8, weightDecay: 0.1, maxGradNorm: 1 };
 const batch = batchOf({ vocab }, [7, 3, 5], 11);
 
@@ -89,7 +89,8 @@ class Lent<T extends { close(): Promise<void> }> {
 }
 
 /** `sampling`: the engine whose sampler loads what the other one publishes. */
-export function engineContract(name: string, engines: TrainingEngine, sampling: SamplingEngine): void {
+export function engineContract(name: string, engines: TrainingEngine, sampling: SamplingEngine, ranks = 1): void {
+  const options = { ...base, ranks };
   const policies = new Lent((compute) => engines.open(model, { ...options, compute }));
   const samplers = new Lent((compute) => sampling.sampler(model, { ...options, compute }));
   const policy = async (seed: number, compute: ComputeType = 'fp32') => {

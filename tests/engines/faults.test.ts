@@ -15,7 +15,7 @@ import { savedModel } from '../contracts/model.ts';
 import { torchHere } from './torch-here.ts';
 
 const model = savedModel({ num_hidden_layers: 12, hidden_size: 96, intermediate_size: 256 });
-const options = { compute: 'fp32', deterministic: true, threads: 2, trainable: true } as const;
+const options = { compute: 'fp32', deterministic: true, threads: 2, trainable: true, ranks: 2 } as const;
 const long = batchOf({ vocab: 41 }, [400, 400, 400, 400], 1);
 const gone = { kind: 'retryable', code: 'EngineExited' };
 const isThere = (pid: number) => existsSync(`/proc/${pid}`);
@@ -25,10 +25,10 @@ afterEach(async () => {
   for (const engine of open.splice(0)) await engine.close();
 });
 
-async function start(some: Partial<TorchOptions> = {}) {
+async function start(some: Partial<TorchOptions> = {}, count = 2) {
   const ranks: ChildProcess[] = [];
-  const engines = torchHere({ ranks: 2, onStart: (child) => void ranks.push(child), ...some });
-  const engine = await engines.open(model, options);
+  const engines = torchHere({ onStart: (child) => void ranks.push(child), ...some });
+  const engine = await engines.open(model, { ...options, ranks: count });
   open.push(engine);
   await engine.load(randomState(engine, 1));
   return { engine, ranks, pids: ranks.map(({ pid }) => pid ?? 0) };
@@ -67,7 +67,7 @@ describe('a worker that is killed', () => {
     const program = `
       import { torchHere } from './tests/engines/torch-here.ts';
       const pids = [];
-      const engines = torchHere({ ranks: 2, onStart: (child) => pids.push(child.pid) });
+      const engines = torchHere({ onStart: (child) => pids.push(child.pid) });
       const model = ${JSON.stringify(model)};
       await engines.open(model, ${JSON.stringify(options)});
       console.log(JSON.stringify(pids));
@@ -100,7 +100,7 @@ describe('a caller whose result is no longer needed', () => {
 
 describe('two micro-batches at once', () => {
   it('give what they give one after the other, and one gradient', async () => {
-    const [{ engine: two }, { engine: one }] = [await start(), await start({ ranks: 1 })];
+    const [{ engine: two }, { engine: one }] = [await start(), await start({}, 1)];
     const batches = [batchOf({ vocab: 41 }, [7, 3], 1), batchOf({ vocab: 41 }, [5, 9, 2], 2)];
     const wants = ['logProbs', 'entropy'] as const;
     const together = await two.forward(batches, { temperature: 1, wants, keep: true });

@@ -8,10 +8,10 @@ import { runFile } from '../conformance/run.ts';
 import { hfHere, torchHere } from './torch-here.ts';
 
 const files = await loadGolden(fileURLToPath(new URL('../golden', import.meta.url)), ['models']);
-const options = { compute: 'fp32', deterministic: true, threads: 2 } as const;
+const options = { compute: 'fp32', deterministic: true, threads: 2, ranks: 2 } as const;
 
 describe('torch agrees with Hugging Face', () => {
-  const evaluator = modelsEvaluator(torchHere({ ranks: 2 }), hfHere(), options, () => true);
+  const evaluator = modelsEvaluator(torchHere(), hfHere(), options, () => true);
   afterAll(() => evaluator.close());
 
   it.each(files.map((file) => [file.label, file] as const))('%s', async (_, file) => {

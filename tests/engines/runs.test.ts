@@ -8,7 +8,7 @@ import type { RunInProcess } from '../in-process-loop.ts';
 import { hfHere, torchHere } from './torch-here.ts';
 
 const recipe = {
-  trainer: { engine: 'torch', total_training_steps: 3, save_freq: 2 },
+  trainer: { engine: 'torch', fsdp_size: 2, total_training_steps: 3, save_freq: 2 },
   rollout: { name: 'hf' },
   deterministic: false,
 };
@@ -16,7 +16,7 @@ const recipe = {
 describe('a run on torch', () => {
   const ranks: ChildProcess[] = [];
   const onStart = (child: ChildProcess) => void ranks.push(child);
-  const loop = new InProcessLoop(sevens, { engines: [torchHere({ ranks: 2, onStart }), hfHere()] });
+  const loop = new InProcessLoop(sevens, { engines: [torchHere({ onStart }), hfHere()] });
   beforeAll(() => loop.up());
   afterAll(() => loop.remove());
   const statesOf = ({ iterations }: RunInProcess) =>
@@ -44,7 +44,7 @@ describe('a run on torch', () => {
 describe('a deterministic run on torch', () => {
   const ranks: ChildProcess[] = [];
   const loop = new InProcessLoop(sevens, {
-    engines: [torchHere({ ranks: 2, onStart: (child) => void ranks.push(child) }), hfHere()],
+    engines: [torchHere({ onStart: (child) => void ranks.push(child) }), hfHere()],
   });
   beforeAll(() => loop.up());
   afterAll(() => loop.remove());
@@ -52,7 +52,7 @@ describe('a deterministic run on torch', () => {
   it('has the bits of an undisturbed one when a rank is killed after each update', async () => {
     const given = {
       kind: 'sft',
-      trainer: { engine: 'torch', total_training_steps: 3, save_freq: 2 },
+      trainer: { engine: 'torch', fsdp_size: 2, total_training_steps: 3, save_freq: 2 },
       deterministic: true,
     };
     const states = async (options: Parameters<InProcessLoop['completed']>[1] = {}) => {

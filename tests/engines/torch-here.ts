@@ -11,5 +11,5 @@ export const hfHere = (some: Partial<TorchOptions> = {}): SamplingEngine => hfSa
 function optionsHere(some: Partial<TorchOptions>): TorchOptions {
   const environment = readEnvironment(petrelHome(), 'torch-cpu');
   if (environment === undefined) throw new Error('torch is not installed here: npm run test:engines installs it');
-  return { ranks: 1, ...environment, ...some };
+  return { threads: 2, ...environment, ...some };
 }

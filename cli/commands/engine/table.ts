@@ -14,4 +14,13 @@ export const ENGINE_COMMANDS: readonly CommandSpec[] = [
     examples: ['petrel engine install torch', 'petrel engine install torch --python /opt/conda/bin/python'],
     load: () => import('./install.ts'),
   },
+  {
+    name: 'engine check',
+    arguments: '<engine>',
+    doc: 'Train and sample a small model on an installed engine. Exit 8 when it does not repeat its bits.',
+    group: 'This machine',
+    options: [{ flags: '--device <device>', doc: 'what it computes on', choices: ['cpu', 'cuda'], default: 'cpu' }],
+    examples: ['petrel engine check torch'],
+    load: () => import('./check.ts'),
+  },
 ];

@@ -25,6 +25,8 @@ export const numericProfile = z.preprocess(
     deterministic: z.boolean(),
     /** Tokens of the largest micro-batch, on which the order of sums over tokens depends. */
     maxTokensPerMicroBatch: z.int().positive(),
+    /** Processes over which a model is divided, on which the order of sums depends. Absent: one. */
+    ranks: z.int().positive().exactOptional(),
     /** How its states are named: by the updates that made them. Absent: by their content. */
     naming: z.literal('lineage').optional(),
     blockHash,

@@ -12,6 +12,8 @@ const engine = z.strictObject({
   compute: z.enum(['auto', 'fp32', 'bf16']),
   deterministic: z.boolean(),
   maxTokensPerMicroBatch: some,
+  /** Processes over which a model is divided; absent: one. */
+  ranks: some.exactOptional(),
   /** Absent: SHA-256 (core/records/block-hash.ts). */
   blockHash,
 });

@@ -4,6 +4,7 @@ core/ports/sampler.ts. It is for machines that have only torch, and slow.
 """
 
 import hashlib
+import warnings
 from dataclasses import dataclass, field
 
 import torch
@@ -20,6 +21,9 @@ from .errors import InvalidInput
 from .model import build, read_config
 from .names import stored_tensors
 from .state import State, load_folder
+
+# transformers 5.24 begins to call the argument `cache`; every 5 accepts this name.
+warnings.filterwarnings("ignore", message=".*past_key_values.*", category=FutureWarning)
 
 STOP, LENGTH = 1, 2
 

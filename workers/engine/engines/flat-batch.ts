@@ -1,4 +1,4 @@
-/** A pack whose sequences continue none: each completion gets a copy of its prompt. For engines without prefix trees. */
+/** A pack whose sequences continue none, for engines without prefix trees: each completion gets its prompt again. */
 import { at } from '../../../core/at.ts';
 import type { PackedBatch } from '../../../core/ports/policy.ts';
 
@@ -9,7 +9,7 @@ export function flatBatch(batch: PackedBatch): PackedBatch {
   const rangeOf = (s: number) => [at(cuSeqlens, s), at(cuSeqlens, s + 1)] as const;
   const pieces: Int32Array[] = [];
   const offsets = [0];
-  /** Where each token of the batch is now: what lies before a sequence's own tokens are copies. */
+  /** The place of each token in the flat batch; what lies before a sequence's own tokens are copies. */
   const places_N = new Int32Array(tokens_N.length);
   parents_S.forEach((parent, s) => {
     const [start, end] = rangeOf(s);

@@ -42,6 +42,7 @@ export function resolveProfile(settings: EngineSettings, engines: readonly Engin
     compute,
     deterministic: settings.deterministic,
     maxTokensPerMicroBatch: settings.maxTokensPerMicroBatch,
+    ...(settings.ranks !== undefined && { ranks: settings.ranks }),
     ...(facts.naming !== undefined && !settings.deterministic && { naming: facts.naming }),
     ...namedBlockHash(blockHashOf(settings)),
   };
@@ -84,8 +85,8 @@ function requireProven(compute: ComputeType, { proofs = [] }: Pick<EngineFacts, 
 }
 
 /** Weights in memory serve only jobs of the same engine and the same kind of arithmetic. */
-export const kindOf = ({ engine, compute, deterministic }: NumericProfile): string =>
-  `${engine} ${compute} ${deterministic}`;
+export const kindOf = ({ engine, compute, deterministic, ranks = 1 }: NumericProfile): string =>
+  `${engine} ${compute} ${deterministic} ${ranks}`;
 
 /** The queues whose jobs an engine serves. */
 export function queuesOf({ name, deterministic }: EngineFacts): readonly string[] {

@@ -11,6 +11,7 @@ import type { TorchOptions } from './torch/index.ts';
 export interface EngineShare {
   /** Memory of this machine for models. */
   readonly memory: MemoryPlan;
+  readonly threads: number;
 }
 
 /**
@@ -19,12 +20,12 @@ export interface EngineShare {
  */
 export const engineRegistry: Readonly<Record<string, (share: EngineShare) => Engines | undefined>> = {
   native: ({ memory }) => nativeEngines(memory),
-  torch: () => withTorch(torchEngines),
-  hf: () => withTorch(hfSamplers),
+  torch: (share) => withTorch(torchEngines, share),
+  hf: (share) => withTorch(hfSamplers, share),
 };
 
 /** On the GPU, if torch is installed for it. */
-function withTorch(make: (options: TorchOptions) => Engines): Engines | undefined {
+function withTorch(make: (options: TorchOptions) => Engines, { threads }: EngineShare): Engines | undefined {
   const environment = readEnvironment(petrelHome(), 'torch-cuda') ?? readEnvironment(petrelHome(), 'torch-cpu');
-  return environment && make({ ...environment, ranks: 1, onLine: (line) => console.error(line) });
+  return environment && make({ ...environment, threads, onLine: (line) => console.error(line) });
 }

@@ -45,8 +45,8 @@ export class EngineChoice {
     return sampler(model, this.optionsFor(wanted.profile));
   }
 
-  optionsFor({ compute, deterministic }: NumericProfile): EngineOptions {
-    return { compute, deterministic, threads: this.#threads };
+  optionsFor({ compute, deterministic, ranks }: NumericProfile): EngineOptions {
+    return { compute, deterministic, threads: this.#threads, ...(ranks !== undefined && { ranks }) };
   }
 
   #named(name: string): Engines {

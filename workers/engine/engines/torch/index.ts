@@ -2,6 +2,8 @@
  * The torch engine behind the ports of core/ports/: models of transformers, divided by FSDP2 over one Python process
  * for each device (engines/torch/).
  */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { arch } from 'node:os';
 import type { SamplingEngine, TrainingEngine } from '../../../../core/ports/engines.ts';
 import type { EngineOptions } from '../../../../core/ports/policy.ts';
@@ -14,18 +16,20 @@ import { HfSampler } from './sampler.ts';
 export const torchName = 'torch';
 export const hfName = 'hf';
 
-export type TorchOptions = EngineEnvironment & Pick<GroupOptions, 'ranks'> & Partial<GroupOptions>;
+export interface TorchOptions extends EngineEnvironment, Pick<GroupOptions, 'hungAfterSeconds' | 'onLine' | 'onStart'> {
+  /** Threads of this machine's processor for a group, divided among its ranks. */
+  readonly threads: number;
+}
 
 export function torchEngines(options: TorchOptions): TrainingEngine {
-  const { device, versions, ranks } = options;
-  const build = `torch ${versions.torch}, transformers ${versions.transformers}`;
-  const profile = `torch-${versions.torch}-${device}-${arch()}-${versions.device.replaceAll(' ', '-')}-r${ranks}`;
+  const { device, versions } = options;
+  const profile = `torch-${versions.torch}-${deviceProfile(options)}`;
   return {
     name: torchName,
     facts: () => ({
       name: torchName,
       device: versions.device,
-      build,
+      build: `torch ${versions.torch}, transformers ${versions.transformers}`,
       computes: ['fp32', 'bf16'],
       auto: { deterministic: 'fp32', otherwise: device === 'cuda' ? 'bf16' : 'fp32' },
       deterministic: { fp32: `${profile}-fp32`, bf16: `${profile}-bf16` },
@@ -37,19 +41,37 @@ export function torchEngines(options: TorchOptions): TrainingEngine {
   };
 }
 
-/** The sampler `hf`: for machines that have only torch. */
+/** The sampler `hf`: for machines that have only torch. It is one process. */
 export function hfSamplers(options: TorchOptions): SamplingEngine {
-  const { open: _, ...torch } = torchEngines({ ...options, ranks: 1 });
+  const { open: _, ...torch } = torchEngines(options);
   return {
     ...torch,
     name: hfName,
     facts: () => ({ ...torch.facts(), name: hfName }),
     async sampler(model, given) {
-      const policy = { ...given, trainable: false };
-      return HfSampler.open(await startGroup({ ...options, ranks: 1 }, policy), model, policy);
+      const alone = { ...given, trainable: false, ranks: 1 };
+      return HfSampler.open(await startGroup(options, alone), model, alone);
     },
   };
 }
 
-const startGroup = (options: TorchOptions, { threads, deterministic }: EngineOptions): Promise<RankGroup> =>
-  RankGroup.start({ ...options, threads: Math.max(1, Math.floor(threads / options.ranks)), deterministic });
+function startGroup(options: TorchOptions, { deterministic, ranks = 1 }: EngineOptions): Promise<RankGroup> {
+  const threads = Math.max(1, Math.floor(options.threads / ranks));
+  return RankGroup.start({ ...options, ranks, threads, deterministic });
+}
+
+/**
+ * What decides the bits of a sum on a device: a model of GPU, or a kind of processor and the threads that share a sum.
+ * torch's libraries choose their code by the maker and the instructions of a processor.
+ */
+function deviceProfile({ device, versions, threads }: TorchOptions): string {
+  const name = versions.device.replaceAll(' ', '-');
+  if (device === 'cuda') return name;
+  const about =
+    readFileSync('/proc/cpuinfo', 'utf8').match(/^(vendor_id|model name|cpu family|model|flags)\s*:.*$/gm) ?? [];
+  const kind = createHash('sha256')
+    .update([...new Set(about)].join('\n'))
+    .digest('hex')
+    .slice(0, 8);
+  return `${arch()}-${name}-${kind}-t${threads}`;
+}

@@ -2,7 +2,7 @@
 import type { Place } from './frames.ts';
 
 const bytesOf = { F32: 4, BF16: 2, I32: 4, U8: 1 } as const;
-/** Of a cache line. */
+/** Arrays begin at a cache line. */
 const alignment = 64;
 
 export class Layout {
