@@ -52,6 +52,7 @@ export class WeightsDesk {
     this.#rolloutModel = new RolloutModel({
       store: (url) => files.store(url),
       open: (wanted) => this.#openSampler(wanted),
+      policy: ({ runId, publication }) => this.#ofPolicy(runId, publication.digest),
       base: async (wanted) => ({ type: 'folder', folder: await files.modelFolder(wanted, wanted.model) }),
       interrupt: (sampler) => samplers.interrupt(sampler),
       close: async (sampler) => {
@@ -107,6 +108,10 @@ export class WeightsDesk {
 
   /** Weights for others that are in memory, or come into it now or soon. */
   async readable(runId: string, publication: string): Promise<ReadableWeights | undefined> {
+    return this.#ofPolicy(runId, publication) ?? this.#rolloutModel.soonReadable(runId, publication);
+  }
+
+  #ofPolicy(runId: string, publication: string): ReadableWeights | undefined {
     const formatOf = ({ tag }: RunState): WeightsFormat | undefined => {
       if (tag?.weightsDigest === publication) return 'F32';
       return tag?.publication?.digest === publication ? tag.publication.format : undefined;
@@ -114,7 +119,7 @@ export class WeightsDesk {
     const policy = () => this.#ports.trained().find((one) => one.runId === runId && formatOf(one.state) !== undefined);
     const trained = policy();
     const format = trained && formatOf(trained.state);
-    if (trained === undefined || format === undefined) return this.#rolloutModel.soonReadable(runId, publication);
+    if (trained === undefined || format === undefined) return undefined;
     return wholeWeights(trained.state.engine, format, () => policy() === trained);
   }
 

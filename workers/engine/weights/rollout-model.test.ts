@@ -20,7 +20,7 @@ import { engineInfo } from '../../../native/index.ts';
 import { decoder, trainerOf } from '../../../native/testing/decoders.ts';
 import { serveWeights } from './holder-server.ts';
 import { wholeWeights } from './growing-weights.ts';
-import type { WeightsHolder } from './growing-weights.ts';
+import type { ReadableWeights, WeightsHolder } from './growing-weights.ts';
 import { generatorWith } from '../engines/native/index.ts';
 import { NativePolicy } from '../engines/native/policy.ts';
 import { OwningNativeSampler } from '../engines/native/sampler.ts';
@@ -101,7 +101,7 @@ describe.each([
       secret,
     });
 
-    function place() {
+    function place(policy: ReadableWeights | undefined = undefined) {
       const seen = { opened: 0, closed: 0, ended: 0, lines: [] as string[] };
       const rollout = new RolloutModel({
         store: async () => store,
@@ -109,6 +109,7 @@ describe.each([
           seen.opened += 1;
           return new OwningNativeSampler(policyOf(9), generatorWith);
         },
+        policy: () => policy,
         base: () => Promise.reject(new Error('no base here')),
         interrupt: async () => void (seen.ended += 1),
         close: (sampler) => {
@@ -127,6 +128,15 @@ describe.each([
         expect(await rollout.use(await wanted(policy, [await holder(policy)]), all)).toEqual(await all(policy));
       expect(seen).toEqual({ opened: 1, closed: 0, ended: 1, lines: [] });
       expect(rollout.takeRead()).toEqual({ holders: 2 * size, store: 0 });
+    });
+
+    it('gets new weights from a policy of its process, unless other ones came into it meanwhile', async () => {
+      const { rollout, seen } = place(wholeWeights(one, format, () => true));
+      expect(await rollout.use(await wanted(one, ['http://127.0.0.1:1']), all)).toEqual(await all(one));
+      expect(rollout.takeRead()).toEqual({ holders: 0, store: 0 });
+      expect(await rollout.use(await wanted(two, [await holder(two)]), all)).toEqual(await all(two));
+      expect(rollout.takeRead()).toEqual({ holders: size, store: 0 });
+      expect(seen.lines).toEqual([]);
     });
 
     it('gives its own weights to the next one', async () => {

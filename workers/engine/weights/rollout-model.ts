@@ -1,7 +1,7 @@
 /**
  * The sampler of a process that has weights of its own: they are not those of a policy that is trained here, or its
- * engine cannot read that one in place. New weights of the same model replace the old ones. They come from a process
- * that has them in memory, else from the store.
+ * engine cannot read that one in place. New weights of the same model replace the old ones. They come from a policy of
+ * this process, from a process that has them in memory, else from the store.
  */
 import { damage } from '../../../core/records/damage.ts';
 import { errorToJson, InvalidInputError, RetryableError, saysNothingOfData } from '../../../core/errors.ts';
@@ -48,6 +48,8 @@ export interface RolloutModelPorts {
   readonly store: (url: string) => Promise<Store>;
   /** A sampler for the model, whose weights are undefined. */
   readonly open: (wanted: WantedWeights) => Promise<OwningSampler>;
+  /** The weights, if they are those of a policy of this process. */
+  readonly policy: (wanted: WantedWeights) => ReadableWeights | undefined;
   /** The weights of the model's folder. */
   readonly base: (wanted: WantedWeights) => Promise<StateSource>;
   /** Drops what is being sampled. */
@@ -65,6 +67,9 @@ export interface WeightsRead {
 
 /** Two processes learn of new weights at about the same time, and the first to ask may be early. */
 const soonMs = 1_000;
+
+/** Bytes that are copied at a time from a policy of this process. */
+const pieceBytes = 8 << 20;
 
 const samplerKind = ({ sampler, profile }: Pick<WantedWeights, 'sampler' | 'profile'>): string =>
   `${sampler} ${kindOf(profile)}`;
@@ -168,7 +173,7 @@ export class RolloutModel {
   }
 
   async #load(wanted: WantedWeights, sampler: OwningSampler): Promise<void> {
-    if (await this.#fromHolders(wanted, sampler)) return;
+    if ((await this.#fromPolicy(wanted, sampler)) || (await this.#fromHolders(wanted, sampler))) return;
     try {
       const found = await this.#use(wanted, sampler, await this.#fromStore(wanted, sampler));
       const { digest } = wanted.publication;
@@ -180,6 +185,30 @@ export class RolloutModel {
       throw new RetryableError('WeightsDamaged', `WeightsDamaged: ${errorToJson(error).message}`);
     }
     this.#growing?.from.complete();
+  }
+
+  /** The policy of this process, for a sampler of another engine. Resolves with whether the sampler has its weights. */
+  async #fromPolicy(wanted: WantedWeights, sampler: OwningSampler): Promise<boolean> {
+    const { format, digest } = wanted.publication;
+    const policy = this.#ports.policy(wanted);
+    const bytes = publishedBytes(sampler.parameters, format);
+    if (policy === undefined || (await policy.bytes()) !== bytes) return false;
+    const piece = new Uint8Array(Math.min(bytes, pieceBytes));
+    const found = await this.#use(wanted, sampler, {
+      type: 'published',
+      format,
+      read: async (sinkOf) => {
+        const sink = sinkOf(0, bytes);
+        for (let at = 0; at < bytes; at += piece.length) {
+          const some = piece.subarray(0, Math.min(piece.length, bytes - at));
+          await policy.read(at, some);
+          await sink(some);
+          this.#ports.tick();
+        }
+      },
+    });
+    // Another state may have come into the policy meanwhile.
+    return found === digest;
   }
 
   /** Resolves with whether the sampler has the weights now. */

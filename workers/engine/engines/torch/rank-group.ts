@@ -26,7 +26,7 @@ export interface GroupOptions {
   /** Threads of each rank. */
   readonly threads: number;
   readonly deterministic: boolean;
-  /** A group is hung when it has not moved for so long in a call. Default: ten minutes. */
+  /** A group is hung when it has not moved for so long in a call, in `open` for at least ten minutes. Default: ten. */
   readonly hungAfterSeconds?: number;
   /** Gets each line that a rank prints. */
   readonly onLine?: (line: string) => void;
@@ -44,6 +44,8 @@ interface Pending {
   readonly reject: (error: Error) => void;
   /** When it has last moved, in ms. */
   moved: number;
+  /** It is hung when it has not moved for so many ms. */
+  readonly hungAfterMs: number;
 }
 
 interface Rank {
@@ -54,6 +56,7 @@ interface Rank {
 }
 
 const keptLines = 20;
+const patienceMs = 600_000;
 const graceMs = 5000;
 /** Time for a hung rank to print its stack. */
 const stackMs = 2000;
@@ -82,7 +85,7 @@ export class RankGroup {
     this.memory = new SharedMemory();
     this.ranks = options.ranks;
     this.#alive = options.ranks;
-    this.#hungAfterMs = 1000 * (options.hungAfterSeconds ?? 600);
+    this.#hungAfterMs = options.hungAfterSeconds === undefined ? patienceMs : 1000 * options.hungAfterSeconds;
     this.#folder = mkdtempSync(join(tmpdir(), 'petrel-ranks-'));
     this.exited = new Promise((resolve) => (this.#gone = resolve));
     this.#allGone = new Promise((resolve) => (this.#over = resolve));
@@ -155,7 +158,9 @@ export class RankGroup {
     const id = this.#nextId++;
     const frame = encodeFrame({ id, call: name, args });
     const answers = await new Promise<readonly Answer[]>((resolve, reject) => {
-      this.#pending = { id, answers: new Map(), tick, resolve, reject, moved: Date.now() };
+      // Libraries are loaded, and a model is made, without a sign of progress.
+      const hungAfterMs = name === 'open' ? Math.max(this.#hungAfterMs, patienceMs) : this.#hungAfterMs;
+      this.#pending = { id, answers: new Map(), tick, resolve, reject, moved: Date.now(), hungAfterMs };
       for (const { channel } of this.#members) channel.write(frame);
     });
     const errors = answers.flatMap((answer) => ('error' in answer ? [answer.error] : []));
@@ -237,11 +242,11 @@ export class RankGroup {
 
   #endIfHung(): void {
     const pending = this.#pending;
-    if (pending === undefined || Date.now() - pending.moved < this.#hungAfterMs) return;
+    if (pending === undefined || Date.now() - pending.moved < pending.hungAfterMs) return;
     const silent = this.#members.map((_, rank) => rank).filter((rank) => !pending.answers.has(rank));
     // A rank that can prints where it stands before it ends.
     for (const rank of silent) at(this.#members, rank).child.kill('SIGABRT');
-    const seconds = this.#hungAfterMs / 1000;
+    const seconds = pending.hungAfterMs / 1000;
     this.#fail(exitedError(`rank ${silent.join(' and ')} did not move for ${seconds} s`));
     setTimeout(() => this.#kill(), stackMs).unref();
   }
