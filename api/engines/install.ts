@@ -10,6 +10,8 @@ import { linesOf } from './lines-of.ts';
 
 export const installableEngines = ['torch'] as const;
 export const engineDevices = ['cpu', 'cuda'] as const;
+/** The oldest Python 3 for which the list has wheels of every package. */
+const leastPython = 11;
 
 /** The command that installs an engine. */
 export const installCommand = (engine: string, device: string): string =>
@@ -68,6 +70,13 @@ function requireKnown(what: string, word: string, known: readonly string[]): voi
 
 /** The old environment stays until the new one is complete. */
 async function makeEnvironment(folder: string, list: string, { onLine }: EngineInstall): Promise<void> {
+  const version = 'import sys; print("%d.%d" % sys.version_info[:2])';
+  const found = (await linesOf('python3', ['-E', '-c', version], 'python3')).at(-1) ?? '';
+  const [major = 0, minor = 0] = found.split('.').map(Number);
+  if (major !== 3 || minor < leastPython)
+    throw new InvalidInputError(`python3 is Python ${found}; torch's packages need 3.${leastPython} or newer`, {
+      hint: 'put a newer python3 first on PATH, or use --python with one that has the packages',
+    });
   // A venv knows its own path: it is made where it stays.
   const [venv, old] = [join(folder, 'venv'), join(folder, 'venv-old')];
   rmSync(old, { recursive: true, force: true });
