@@ -3,8 +3,9 @@
  * for each device (engines/torch/).
  */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { arch } from 'node:os';
+import { UnfitError } from '../../../../core/errors.ts';
 import type { SamplingEngine, TrainingEngine } from '../../../../core/ports/engines.ts';
 import type { EngineOptions } from '../../../../core/ports/policy.ts';
 import type { EngineEnvironment } from '../../../../infra/engines/environment.ts';
@@ -55,7 +56,12 @@ export function hfSamplers(options: TorchOptions): SamplingEngine {
   };
 }
 
-function startGroup(options: TorchOptions, { deterministic, ranks = 1 }: EngineOptions): Promise<RankGroup> {
+/** Throws UnfitError `OtherEngine` when the Python that was installed is gone. */
+async function startGroup(options: TorchOptions, { deterministic, ranks = 1 }: EngineOptions): Promise<RankGroup> {
+  if (!existsSync(options.python))
+    throw new UnfitError('OtherEngine', `the Python of the torch engine is gone: ${options.python}`, {
+      hint: 'petrel engine install torch',
+    });
   const threads = Math.max(1, Math.floor(options.threads / ranks));
   return RankGroup.start({ ...options, ranks, threads, deterministic });
 }

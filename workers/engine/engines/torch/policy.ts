@@ -46,11 +46,6 @@ const dtypeOf: Readonly<Record<OutputName, 'F32' | 'I32'>> = {
   scores: 'F32',
 };
 
-/** A kept forward pass: its lanes that have not been differentiated, with the number of rows of each. */
-interface Kept {
-  readonly rows: ReadonlyMap<number, number>;
-}
-
 export class TorchPolicy implements PolicyEngine {
   readonly head: HeadKind;
   readonly vocab: number;
@@ -61,7 +56,8 @@ export class TorchPolicy implements PolicyEngine {
   readonly #group: RankGroup;
   readonly #state: RankState;
   readonly #labels: number;
-  readonly #kept = new Map<number, Kept>();
+  /** Maps a kept forward pass to the number of rows of each of its lanes. */
+  readonly #kept = new Map<number, ReadonlyMap<number, number>>();
   #nextPass = 1;
 
   private constructor(group: RankGroup, model: ModelRef, options: PolicyOptions, opened: Opened) {
@@ -129,7 +125,9 @@ export class TorchPolicy implements PolicyEngine {
       const { temperature, wants, topK, keep } = options;
       const places = Array.from({ length: this.lanes }, (_, rank) => lanes[rank]?.places ?? null);
       await this.#group.call('forward', { pass, temperature, wants, topK, keep, lanes: places }, tick);
-      if (keep) this.#kept.set(pass, { rows: new Map(batches.map((b, lane) => [lane, b.positions_P.length])) });
+      if (keep && call?.signal?.aborted)
+        await this.#group.call('discard', { pass }); // nobody gets its handles
+      else if (keep) this.#kept.set(pass, new Map(batches.map((b, lane) => [lane, b.positions_P.length])));
       return lanes.map(({ places: { outputs } }, lane) => ({
         handle: keep ? this.#handle(pass, lane) : 0,
         outputs: Object.fromEntries(
@@ -211,7 +209,7 @@ export class TorchPolicy implements PolicyEngine {
 
   #known(handle: number): { readonly pass: number; readonly lane: number; readonly rows: number } {
     const [pass, lane] = [Math.floor(handle / this.lanes), handle % this.lanes];
-    const rows = this.#kept.get(pass)?.rows.get(lane);
+    const rows = this.#kept.get(pass)?.get(lane);
     if (rows === undefined) throw new InvalidInputError(`there is no forward pass ${handle}`);
     return { pass, lane, rows };
   }

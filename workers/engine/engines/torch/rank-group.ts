@@ -51,8 +51,6 @@ interface Pending {
 interface Rank {
   readonly child: ChildProcess;
   readonly channel: Duplex;
-  /** The newest lines of its standard error. */
-  readonly lines: string[];
 }
 
 const keptLines = 20;
@@ -66,7 +64,6 @@ export class RankGroup {
   readonly ranks: number;
   /** Resolves when a rank has ended although nobody closed the group, which no call can use any more. Never rejects. */
   readonly exited: Promise<void>;
-  hello!: Hello;
   readonly #members: readonly Rank[];
   readonly #folder: string;
   readonly #hungAfterMs: number;
@@ -111,7 +108,6 @@ export class RankGroup {
       await group.close();
       throw new TerminalError('EngineUnusable', `the ranks of the torch engine do not fit: ${wrong}`);
     }
-    group.hello = first;
     return group;
   }
 
@@ -206,9 +202,11 @@ export class RankGroup {
     const channel = child.stdio[3] as Duplex;
     channel.on('error', () => {}); // writing to a rank that has ended: `exit` follows
     readFrames(channel, (received) => this.#receive(rank, received));
-    child.once('error', (error) => this.#lost(rank, error.message, lines));
-    child.once('close', (code, signal) => this.#lost(rank, signal ?? `exit code ${code}`, lines));
-    return { child, channel, lines };
+    // A program that cannot be started is closed, too.
+    let failed: string | undefined;
+    child.on('error', (error) => (failed ??= error.message));
+    child.once('close', (code, signal) => this.#lost(rank, failed ?? signal ?? `exit code ${code}`, lines));
+    return { child, channel };
   }
 
   #receive(rank: number, frame: FromRank): void {
