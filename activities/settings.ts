@@ -13,7 +13,6 @@ import {
   trainedComponents,
   trainedTogether,
 } from '../core/recipe/index.ts';
-import type { SamplingSettings } from '../core/sampling-settings.ts';
 import type { LossSettings, OptimizerSettings, RolloutCorrectionSettings, RunInputs } from '../core/records/schema.ts';
 import type { CurriculumSettings } from '../core/rl/curriculum.ts';
 import { resolveWarmupSteps } from '../core/rl/lr-schedule.ts';
@@ -44,18 +43,6 @@ export function engineSettings(recipe: Recipe): EngineSettings {
 /** Key of the counter-based random bits: the run's seed and their purpose. */
 export function seedOf(recipe: Recipe, purpose: RolloutPurpose): readonly [number, number] {
   return [recipe.seed >>> 0, purpose === 'validate' ? 2 : 1];
-}
-
-export function samplingSettings(recipe: Recipe, purpose: RolloutPurpose): SamplingSettings {
-  const { rollout } = recipe;
-  const own = purpose === 'validate' ? rollout.val_kwargs : rollout;
-  return {
-    temperature: own.do_sample && purpose !== 'baseline' ? own.temperature : 0,
-    topK: Math.max(0, own.top_k),
-    topP: own.top_p,
-    minP: purpose === 'validate' ? 0 : rollout.min_p,
-    repetitionPenalty: rollout.repetition_penalty,
-  };
 }
 
 export function samplesPerDraw(recipe: Recipe, purpose: RolloutPurpose): number {

@@ -178,7 +178,8 @@ export { endedStates } from '../core/run-states.ts';
 export type { DesiredState, RunState } from '../core/run-states.ts';
 
 // Engines that users install.
-export { engineDevices, installableEngines, installEngine } from './engines/install.ts';
+export { engineDevices } from '../infra/engines/gpus.ts';
+export { installableEngines, installEngine } from './engines/install.ts';
 export type { EngineInstall, InstalledEngine } from './engines/install.ts';
 export { tryEngine } from './engines/check.ts';
 export type { EngineTrial } from './engines/check.ts';

@@ -39,6 +39,8 @@ export interface ExportRequest {
   readonly iteration?: number;
   /** auto: as the base model is stored. */
   readonly dtype?: ExportDtype;
+  /** A trained adapter goes into the weights of its base. */
+  readonly merged?: boolean;
 }
 
 export interface ExportedPolicy {
@@ -138,11 +140,11 @@ export class Run {
   }
 
   /** Writes a policy as a Hugging Face folder. */
-  async export({ folder, iteration, dtype }: ExportRequest): Promise<ExportedPolicy> {
+  async export({ folder, iteration, dtype, merged }: ExportRequest): Promise<ExportedPolicy> {
     const into = resolve(this.#context.cwd, folder);
     const { manifest, dtype: written } = await exportPolicy(
       this.#found.log,
-      { folder: into, iteration, ...(dtype && { dtype }) },
+      { folder: into, iteration, ...(dtype && { dtype }), ...(merged && { merged }) },
       this.#context,
     );
     return {

@@ -47,8 +47,16 @@ const RECIPE_COMMANDS: readonly CommandSpec[] = [
         flags: '--measure',
         doc: 'run a few small iterations, for seconds per iteration and tokens/s; nothing is kept',
       },
+      {
+        flags: '--machine <cards>',
+        doc: 'memory by device and seconds on such a machine in place of this one: 8xH100, 8x80GiB, 8xH100/2TiB',
+      },
     ],
-    examples: ['petrel plan examples/01-arithmetic-grpo rollout.n=16', 'petrel plan recipe.yaml --json | jq .batch'],
+    examples: [
+      'petrel plan examples/01-arithmetic-grpo rollout.n=16',
+      'petrel plan recipe.yaml --machine 8xH100 trainer.engine=torch rollout.name=vllm',
+      'petrel plan recipe.yaml --json | jq .batch',
+    ],
     load: () => import('./commands/plan.ts'),
   },
   {
@@ -60,11 +68,17 @@ const RECIPE_COMMANDS: readonly CommandSpec[] = [
       { flags: '--out <file>', doc: 'where to; without it the recipe is printed. Replaces nothing' },
       { flags: '--env <name=value...>', doc: 'variables of the script, as in NAME=value bash script.sh' },
       { flags: '--call <n>', doc: 'which training, when the script starts several' },
+      {
+        flags: '--engine <engine>',
+        doc: 'torch: for a machine with GPUs, with vLLM to sample',
+        choices: ['native', 'torch'],
+      },
       { flags: '--dry-run', doc: 'only count the keys, of any number of files' },
     ],
     examples: [
       'petrel recipe import run_grpo.sh --out recipe.yaml',
       'petrel recipe import run_grpo.sh trainer.total_epochs=2 --env DEVICE=gpu MODEL_PATH=org/name',
+      'petrel recipe import run_grpo.sh --engine torch --out recipe.yaml',
       'petrel recipe import --dry-run verl/examples/grpo_trainer/*.sh',
     ],
     load: () => import('./commands/recipe-import.ts'),

@@ -52,6 +52,7 @@ const BY_CODE: Readonly<Record<string, ExitCode>> = {
   NothingToSkip: EXIT.conflict,
   NoCapacity: EXIT.noCapacity,
   PrecheckFailed: EXIT.precheckFailed,
+  TooLittleMemory: EXIT.precheckFailed,
   NoSandbox: EXIT.precheckFailed,
   NoPython: EXIT.precheckFailed,
   NoScorerPackages: EXIT.precheckFailed,

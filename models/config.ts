@@ -1,7 +1,8 @@
 /** What a Hugging Face `config.json` says of a model, whatever engine runs it. */
 import type { ModelFacts } from '../core/ports/engine-plans.ts';
 import type { HeadKind } from '../core/ports/policy.ts';
-import { Fields } from './fields.ts';
+import { InvalidInputError } from '../core/errors.ts';
+import { Fields, isObject } from './fields.ts';
 
 /** End of a class's name in transformers → the head that it has. */
 export const headClasses: Readonly<Record<string, HeadKind>> = {
@@ -40,6 +41,25 @@ export function scoreConfig(configJson: Readonly<Record<string, unknown>>): Read
     id2label: { '0': 'LABEL_0' },
     label2id: { LABEL_0: 0 },
   };
+}
+
+/** `num_labels`, or the number of names in `id2label`; transformers' default is 2. */
+export function labelsOf(config: Fields): number {
+  const names = config.get('id2label');
+  return config.size('num_labels', isObject(names) ? Object.keys(names).length : 2, 1 << 20);
+}
+
+/**
+ * Throws InvalidInputError for a sequence classifier with another number of labels than one. In a reward model that
+ * begins as a language model the head is new, and has one.
+ */
+export function requireOneScore(configJson: Readonly<Record<string, unknown>>, where = 'config.json'): void {
+  const labels = labelsOf(new Fields(scoreConfig(configJson), where));
+  if (labels === 1) return;
+  throw new InvalidInputError(`${where}: a reward model gives one score, found ${labels} labels`, {
+    where,
+    hint: 'use a sequence classifier with num_labels 1',
+  });
 }
 
 /** What every config.json of a language model says. Throws InvalidInputError. */

@@ -66,7 +66,8 @@ export async function readConfigJson(folder: string): Promise<JsonObject> {
   }
 }
 
-async function copyCompanions(from: string, to: string): Promise<void> {
+/** Copies the files beside the weights. */
+export async function copyCompanions(from: string, to: string): Promise<void> {
   const present = new Set(await readdir(from));
   for (const name of companionFiles) if (present.has(name)) await copyFile(join(from, name), join(to, name));
 }

@@ -2,7 +2,7 @@
 export { roundToBf16, widenBf16, widenF16 } from './safetensors/convert.ts';
 export { TensorFolder, openSafetensors } from './safetensors/folder.ts';
 export type { FolderTensor } from './safetensors/folder.ts';
-export { dtypeBytes } from './safetensors/header.ts';
+export { dtypeBytes, layOut } from './safetensors/header.ts';
 export type { Dtype, TensorEntry } from './safetensors/header.ts';
 export { decodeSafetensors, encodeSafetensors, safetensorsPieces } from './safetensors/memory.ts';
 export type { DecodedSafetensors, MemoryTensor, TensorData } from './safetensors/memory.ts';

@@ -15,6 +15,7 @@
 
 import { availableParallelism } from 'node:os';
 import { clangFormatStep } from './clang-format.mjs';
+import { hadolintStep } from './hadolint.mjs';
 import { withSetupLock } from './lock.mjs';
 import { motoStep } from './moto.mjs';
 import { nativeStep } from './native.mjs';
@@ -82,7 +83,7 @@ function checkoutSteps(context) {
     npmStep(context),
     ...serverSteps(context),
     ...(context.tests ? [...testServerSteps(context), motoStep(context)] : []),
-    ...(context.lint ? [clangFormatStep(context)] : []),
+    ...(context.lint ? [clangFormatStep(context), hadolintStep(context)] : []),
     ...(context.scorers ? [scorersStep(context)] : []),
     nativeStep(context),
     reaperStep(context),

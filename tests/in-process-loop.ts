@@ -30,6 +30,7 @@ import { InProcessWorker } from './in-process-worker.ts';
 import type { ScoreFunction, WorkerOptions } from './in-process-worker.ts';
 import { LoopInputs, tinySizes } from './loop-inputs.ts';
 import { quickFolder } from './quick-folder.ts';
+import type { ModelSizes } from './random-model.ts';
 
 export type { ScoreFunction } from './in-process-worker.ts';
 
@@ -86,8 +87,8 @@ export class InProcessLoop {
   }
 
   /** A model of two layers, rows of sums of digits, and a store. */
-  async up(): Promise<void> {
-    await this.inputs.write(tinySizes, 'last_integer');
+  async up(sizes: ModelSizes = tinySizes): Promise<void> {
+    await this.inputs.write(sizes, 'last_integer');
     this.#store = await openFolderStore(join(this.folder, 'store'));
   }
 

@@ -1,3 +1,4 @@
+// @module-tag long
 /** Test files borrow homes in which a stack runs: one file at a time, and never a stack that a file has damaged. */
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';

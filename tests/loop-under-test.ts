@@ -29,6 +29,7 @@ import { petrelHome } from '../infra/home.ts';
 import { connectNats } from '../infra/nats/connection.ts';
 import { listWorkers } from '../infra/nats/jobs/presence.ts';
 import { strangers } from '../infra/stack/adoption.ts';
+import { drivenRuns } from '../infra/stack/driven-runs.ts';
 import { ensureStack, readStack, stopStack } from '../infra/stack/index.ts';
 import type { StackInfo, WorkerPool } from '../infra/stack/index.ts';
 import { openStore } from '../infra/store/open.ts';
@@ -233,7 +234,10 @@ export class LoopUnderTest {
   /** Does what the command resume does. */
   async resume(run: StartedRun, kind: RunKind = 'rl'): Promise<void> {
     const paused = (await run.log.status())?.state === 'paused';
-    if (!paused) await this.ended(run);
+    if (!paused) {
+      await this.ended(run);
+      await drivenRuns(this.home).noteToStart({ runId: run.runId, store: this.store.url, kind });
+    }
     await appendStatus(run.log, { wish: 'run', ...(paused ? {} : { state: 'queued' as const }) }, new Date());
     await this.drive(run, kind);
     await this.client.workflow.getHandle(run.runId).signal(desiredStateSignal, 'run');
@@ -265,10 +269,28 @@ export class LoopUnderTest {
     );
     const lines = (await this.lines(run)).slice(-20);
     throw new Error(
-      [`${run.runId} did not get to ${what}: ${JSON.stringify(await run.log.status())}`, ...workers, ...lines].join(
-        '\n',
-      ),
+      [
+        `${run.runId} did not get to ${what}: ${JSON.stringify(await run.log.status())}`,
+        ...workers,
+        await this.#workflowOf(run),
+        ...lines,
+      ].join('\n'),
     );
+  }
+
+  /** What drives a run, or why nothing does: its execution, and the activities that it waits for. */
+  async #workflowOf({ runId }: StartedRun): Promise<string> {
+    try {
+      const { status, historyLength, raw } = await this.client.workflow.getHandle(runId).describe();
+      const waiting = raw.pendingActivities?.map(
+        ({ activityType, attempt, lastFailure }) =>
+          `${activityType?.name}, attempt ${attempt}${lastFailure?.message ? ` after: ${lastFailure.message}` : ''}`,
+      );
+      const task = raw.pendingWorkflowTask ? `, workflow task, attempt ${raw.pendingWorkflowTask.attempt}` : '';
+      return `workflow ${status.name}, ${historyLength} events${task}; waits for ${waiting?.join('; ') || 'nothing'}`;
+    } catch (error) {
+      return `workflow: ${String(error)}`;
+    }
   }
 
   /** Live notes of a run, from this call on. */

@@ -1,5 +1,6 @@
 /** Three NATS servers as one cluster on loopback, with accounts, as a team would run them for a stack. */
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fmtCreds } from '@nats-io/jwt';
 import { createUser } from '@nats-io/nkeys';
@@ -21,8 +22,9 @@ export interface NatsCluster {
   stop(): Promise<void>;
 }
 
-export async function startNatsCluster(folder: string): Promise<NatsCluster> {
-  mkdirSync(folder, { recursive: true });
+export async function startNatsCluster(): Promise<NatsCluster> {
+  // Of its own, because the servers write until they have ended, which a stack's home must outlast.
+  const folder = mkdtempSync(join(tmpdir(), 'petrel-cluster-'));
   const authority = await newAuthority();
   const [credentials, systemCredentials] = await Promise.all([
     credentialsFile(join(folder, 'stack.creds'), authority.control),
@@ -60,7 +62,10 @@ resolver_preload { ${[authority.control, authority.workers, authority.system].ma
     servers,
     credentials: credentials.path,
     systemCredentials: systemCredentials.path,
-    stop: async () => void (await Promise.all(servers.map((server) => server.stop()))),
+    stop: async () => {
+      await Promise.all(servers.map((server) => server.stop()));
+      rmSync(folder, { recursive: true, force: true });
+    },
   };
 }
 

@@ -13,6 +13,8 @@ export interface ModelSizes {
   readonly num_key_value_heads: number;
   readonly vocab_size: number;
   readonly max_position_embeddings: number;
+  /** Default: true. */
+  readonly tie_word_embeddings?: boolean;
 }
 
 export const llama = {

@@ -42,7 +42,7 @@ export class TwoControlMachines {
   }
 
   async up(): Promise<void> {
-    this.#cluster = await startNatsCluster(join(this.#place.home, 'cluster'));
+    this.#cluster = await startNatsCluster();
     this.#temporal = await startTemporal(join(this.#place.home, 'temporal'));
     const client = await connectTemporalClient(this.#temporal);
     const workflowExecutionRetentionPeriod = { seconds: 86_400 as never };

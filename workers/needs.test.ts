@@ -104,3 +104,35 @@ describe('a reward job', () => {
     }
   });
 });
+
+describe('a rollout job that a server samples', () => {
+  const server = { api: 'vllm', url: 'http://127.0.0.1:9', apiKey: 'env:SAMPLER_KEY', timeoutMs: 1_000 };
+  const profile = {
+    ...{ id: 'any', engine: 'torch', device: 'cpu', build: 'torch', compute: 'fp32', deterministic: false },
+    maxTokensPerMicroBatch: 64,
+  };
+  const rollout = job({ sampler: 'http', server, profile }, 'rollout');
+  const engines = [exampleEngine, { ...exampleEngine, name: 'http' }];
+
+  it('needs the key and the server, and no engine of the trainer', async () => {
+    vi.stubEnv('SAMPLER_KEY', 'value');
+    const needs = jobNeeds(rollout, { ...ports, engines }).slice(1);
+    expect(needs.map(({ name }) => name)).toEqual([
+      'the variable SAMPLER_KEY',
+      'the numeric profile any, fp32',
+      'the server http://127.0.0.1:9',
+    ]);
+    for (const { check } of needs) await check();
+    const older = jobNeeds(rollout, { ...ports, engines: [exampleEngine] });
+    await expect(older.find(({ name }) => name.startsWith('the numeric'))?.check()).rejects.toMatchObject({
+      code: 'OtherEngine',
+    });
+  });
+
+  it('waits for a server that a job found gone, by asking it', async () => {
+    vi.stubEnv('SAMPLER_KEY', 'value');
+    const need = missedNeed(new UnfitError('ServerDown', 'gone'), rollout, { ...ports, engines });
+    expect(need?.name).toBe('the server http://127.0.0.1:9');
+    await expect(need?.checkAgain?.()).rejects.toMatchObject({ code: 'ServerDown' });
+  });
+});

@@ -5,12 +5,16 @@ import { keys } from '../core/records/keys.ts';
 import { numericProfile } from '../core/records/schema.ts';
 import type { Store } from '../core/ports/store.ts';
 import type { EngineFacts } from '../core/wire/engine-facts.ts';
-import type { EngineSettings, RewardInput } from '../core/wire/jobs/index.ts';
+import { shownUrl } from '../core/endpoint.ts';
+import type { SamplingServer } from '../core/sampling-server.ts';
+import { openServer } from '../infra/sampling-servers/requirements.ts';
+import type { EngineSettings, RewardInput, RolloutInput } from '../core/wire/jobs/index.ts';
 import type { JobMessage } from '../core/wire/messages.ts';
 import { admitWorkHere } from '../infra/store/free-space.ts';
-import { requireServed, resolveProfile } from './engine/engines/profile.ts';
+import { factsOf, requireServed, resolveProfile } from './engine/engines/profile.ts';
 import type { Need } from './fitness.ts';
 import { checkPackagesHere } from '../rewards/host/python-scorers.ts';
+import { namedKey } from '../rewards/host/named-key.ts';
 import { secretNames, secretOf } from '../rewards/host/secrets.ts';
 import { isPythonScorer } from '../rewards/registry.ts';
 import { openProgramPlace } from '../rewards/code/program.ts';
@@ -57,9 +61,10 @@ export function buildNeed(own: string, ofStack: () => string): Need {
 
 export function jobNeeds(message: JobMessage, ports: NeedPorts): Need[] {
   const { store, runId, input } = message;
-  const secrets = secretNames([input['settings'], input['endpoint']]);
+  const secrets = secretNames([input['settings'], input['endpoint'], input['server']]);
   const profile = numericProfile.safeParse(input['profile']).data;
   const { engines } = ports;
+  const { sampler, server } = (message.stage === 'rollout' ? input : {}) as Partial<RolloutInput>;
   const settings = message.stage === 'open' ? (input['engine'] as EngineSettings | undefined) : undefined;
   return [
     {
@@ -76,9 +81,14 @@ export function jobNeeds(message: JobMessage, ports: NeedPorts): Need[] {
       : [
           {
             name: `the numeric profile ${profile.id}, ${profile.compute}`,
-            check: async () => requireServed(profile, engines),
+            // A sampler that is no trainer needs nothing of the run's trainer.
+            check: async () =>
+              sampler === undefined || sampler === profile.engine
+                ? requireServed(profile, engines)
+                : factsOf(sampler, engines),
           },
         ]),
+    ...(server === undefined ? [] : [serverNeed(server)]),
     ...(settings?.deterministic !== true || engines.length === 0
       ? []
       : [
@@ -89,6 +99,13 @@ export function jobNeeds(message: JobMessage, ports: NeedPorts): Need[] {
         ]),
   ];
 }
+
+/** A server of others that samples. The job itself finds that it is gone; then it is asked until it is back. */
+const serverNeed = (server: SamplingServer): Need => ({
+  name: `the server ${shownUrl(server.url)}`,
+  check: async () => undefined,
+  checkAgain: () => openServer(server, namedKey(server.apiKey, process.env)).label(),
+});
 
 /** Does the job run a scorer of the user's own without a sandbox around it? */
 export function isOpenScorer({ scorer, sandbox }: Partial<Pick<RewardInput, 'scorer' | 'sandbox'>>): boolean {
@@ -153,6 +170,7 @@ const needNames: Readonly<Record<string, string>> = {
   NoSandbox: sandbox,
   NoPython: sandbox,
   OpenScorer: noOpenScorer.name,
+  ServerDown: 'the server',
 };
 
 /** The need that explains this error of a job, if any. */

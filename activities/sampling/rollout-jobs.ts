@@ -4,7 +4,14 @@
  */
 import type { Head } from '../../log/run/run-log.ts';
 import { cursorAfter } from '../../core/rl/draws.ts';
-import { endpointSettings, rewardComponentsOf, scoresLists } from '../../core/recipe/index.ts';
+import {
+  endpointSettings,
+  rewardComponentsOf,
+  samplerEngine,
+  samplingServer,
+  samplingSettings,
+  scoresLists,
+} from '../../core/recipe/index.ts';
 import { scorerSettings } from '../../core/recipe/scorer-settings.ts';
 import { publishedAs } from '../../core/records/publications.ts';
 import { anyProfile, queueOf } from '../../core/records/profile-ids.ts';
@@ -13,7 +20,7 @@ import type { Digest } from '../../core/ids.ts';
 import type { RolloutPurpose, ScoringSettings } from '../../core/wire/jobs/index.ts';
 import type { JobRequest } from '../../core/ports/jobs.ts';
 import type { RunContext } from '../term/run-context.ts';
-import { promptsPerJob, samplesPerDraw, samplingSettings, seedOf } from '../settings.ts';
+import { promptsPerJob, samplesPerDraw, seedOf } from '../settings.ts';
 
 /** What the draws of a stage are for. */
 export type Purpose = Exclude<RolloutPurpose, 'baseline'>;
@@ -22,6 +29,7 @@ export type Purpose = Exclude<RolloutPurpose, 'baseline'>;
 export function rolloutJobs(context: RunContext, head: Head, purpose: Purpose, wave = 0): JobRequest<'rollout'>[] {
   const { recipe, inputs, log } = context;
   const { profile } = head;
+  const [sampler, server] = [samplerEngine(recipe), samplingServer(recipe)];
   const draws =
     purpose === 'train' ? context.draws(cursorOfWave(context, head.counters.cursor, wave)) : validationDraws(context);
   const perJob = promptsPerJob(recipe, purpose);
@@ -34,10 +42,11 @@ export function rolloutJobs(context: RunContext, head: Head, purpose: Purpose, w
       runId: log.runId,
       at: { term: head.term, iteration: head.position },
       store: log.store,
-      profile: samplingQueue(profile, recipe.rollout.name),
+      profile: samplingQueue(profile, sampler),
       input: {
         purpose,
-        sampler: recipe.rollout.name,
+        sampler,
+        ...(server && { server }),
         model: inputs.model,
         dataset,
         weights: head.weightsDigest,

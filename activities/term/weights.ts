@@ -3,6 +3,7 @@ import { queueOf } from '../../core/records/profile-ids.ts';
 import { damage } from '../../core/records/damage.ts';
 import { errorToJson } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
+import { samplerEngine } from '../../core/recipe/index.ts';
 import { keys } from '../../core/records/keys.ts';
 import { publicationOf, publishedAs } from '../../core/records/publications.ts';
 import type { NumericProfile, UpdateRecord } from '../../core/records/schema.ts';
@@ -39,7 +40,7 @@ export class WeightsPublisher {
     const workers = await this.#ports.listWorkers();
     const { components } = trains(context.recipe);
     // A sampler of another engine has weights of its own, also beside the trainer.
-    const isInPlace = context.recipe.rollout.name === head.profile.engine;
+    const isInPlace = samplerEngine(context.recipe) === head.profile.engine;
     const holds = ({ lease, trains: trained }: Presence) =>
       isInPlace && lease === runId && (trained === undefined || components?.some((name) => trained.includes(name)));
     const outside = workers.filter((worker) => worker.roles.includes('rollout') && !holds(worker));

@@ -1,8 +1,9 @@
-/** A checkpoint as a Hugging Face folder. Only the weights are read, a shard at a time. */
+/** A checkpoint as a Hugging Face folder, or as one of peft. Of its shards only the weights are read, one at a time. */
 import { join } from 'node:path';
 import { TerminalError } from '../../core/errors.ts';
+import { parseStoredRecipe } from '../../core/recipe/index.ts';
 import { actorOf, mainName } from '../../core/records/components.ts';
-import type { CheckpointManifest } from '../../core/records/schema.ts';
+import type { CheckpointManifest, ComponentCheckpoint } from '../../core/records/schema.ts';
 import { bestCheckpoint } from '../../log/run/best-checkpoint.ts';
 import { streamBlob } from '../../log/objects/blobs.ts';
 import { blockHashOf } from '../../core/records/block-hash.ts';
@@ -11,11 +12,13 @@ import { treeDigest } from '../../log/objects/digest.ts';
 import { modelFolder } from '../../log/inputs/model-facts.ts';
 import { pinPosition } from '../../log/run/retention-log.ts';
 import type { RunLog } from '../../log/run/run-log.ts';
+import { isNamedByLineage } from '../../log/run/state-names.ts';
 import type { ApiContext } from '../context.ts';
 import { chooseCheckpoint, retentionFloor } from './list.ts';
 import { checkpointElements, damagedCheckpoint, readShard } from '../../models/checkpoint.ts';
 import { scoreConfig } from '../../models/config.ts';
-import { filling } from '../../models/safetensors.ts';
+import { isAdapterFolder, mergedTensors, readLoraConfig, saveAdapter } from '../../models/lora.ts';
+import { filling, openSafetensors } from '../../models/safetensors.ts';
 import type { FloatTensor } from '../../models/safetensors.ts';
 import { readConfigJson, saveHuggingFace } from '../../models/folder.ts';
 
@@ -27,12 +30,15 @@ const exportMs = 6 * 3_600_000;
 export interface PolicyExport {
   readonly manifest: CheckpointManifest;
   readonly dtype: 'float32' | 'bfloat16';
+  /** The folder has an adapter of the base that the recipe names, and not a whole model. */
+  readonly isAdapter: boolean;
 }
 
 /**
  * Writes the policy (or the reward model of a run of kind rm) after an iteration, the newest checkpoint's unless one is
- * named, as a Hugging Face folder. `best`: by `trainer.best_metric`. Throws TerminalError `NotFound` for an iteration
- * without a checkpoint, `DamagedCheckpoint`, InvalidInputError when anything but an empty folder is there.
+ * named, as a Hugging Face folder. `best`: by `trainer.best_metric`. `merged`: a trained adapter goes into the weights
+ * of its base. Throws TerminalError `NotFound` for an iteration without a checkpoint, `DamagedCheckpoint`,
+ * InvalidInputError when anything but an empty folder is there.
  */
 export async function exportPolicy(
   log: RunLog,
@@ -40,13 +46,19 @@ export async function exportPolicy(
     folder,
     iteration,
     dtype = 'auto',
-  }: { readonly folder: string; readonly iteration?: number | 'best' | undefined; readonly dtype?: ExportDtype },
+    merged = false,
+  }: {
+    readonly folder: string;
+    readonly iteration?: number | 'best' | undefined;
+    readonly dtype?: ExportDtype;
+    readonly merged?: boolean;
+  },
   { home }: Pick<ApiContext, 'home'>,
 ): Promise<PolicyExport> {
   const { record: manifest } = await chooseCheckpoint(log, iteration);
   const unpin = await keepFor(log, manifest.iteration);
-  const options = { log, manifest, folder, dtype, cache: join(home, 'cache') };
-  return { manifest, dtype: await exportCheckpoint(options).finally(unpin) };
+  const options = { log, manifest, folder, dtype, merged, cache: join(home, 'cache') };
+  return { manifest, ...(await exportCheckpoint(options).finally(unpin)) };
 }
 
 /**
@@ -65,28 +77,47 @@ export interface ExportOptions {
   readonly folder: string;
   /** auto: as the base model is stored; fp32 where that is neither. */
   readonly dtype: ExportDtype;
+  readonly merged: boolean;
   /** Folder for copies of models from remote stores. */
   readonly cache: string;
 }
 
-/**
- * Returns the type of the tensors. Throws TerminalError `DamagedCheckpoint`, InvalidInputError when anything but an
- * empty folder is there.
- */
-async function exportCheckpoint({
-  log,
-  manifest,
-  folder,
-  dtype,
-  cache,
-}: ExportOptions): Promise<'float32' | 'bfloat16'> {
-  const base = await modelFolder(log.store, (await log.revision()).inputs.model, cache);
-  const baseConfig = await readConfigJson(base);
+/** Throws TerminalError `DamagedCheckpoint`, InvalidInputError when anything but an empty folder is there. */
+async function exportCheckpoint(options: ExportOptions): Promise<Omit<PolicyExport, 'manifest'>> {
+  const { log, manifest, folder, dtype, merged, cache } = options;
+  const { inputs, recipe } = await log.revision();
+  const text = await modelFolder(log.store, inputs.model, cache, 'text');
+  const trained = await weightsOf(manifest, log);
+  const isAdapter = await isAdapterFolder(text);
+  if (isAdapter && !merged) {
+    const stored = storedAs(dtype, 'float32');
+    const { path, revision } = parseStoredRecipe(recipe).model;
+    // A folder's place on the machine that started the run is not in its records.
+    const isHub = !/^[./~]/.test(path);
+    const base = isHub ? path : await modelFolder(log.store, inputs.reference ?? inputs.model, cache);
+    const task = isRewardModel(manifest) ? 'SEQ_CLS' : 'CAUSAL_LM';
+    const about = { base, revision: isHub ? revision : null, task } as const;
+    await saveAdapter(folder, { from: text, ...about, tensors: trained, dtype: stored });
+    return { dtype: stored, isAdapter };
+  }
+  const model = await modelFolder(log.store, inputs.model, cache);
+  const tensors = isAdapter ? await withoutAdapter(model, trained) : trained;
+  const baseConfig = await readConfigJson(model);
   const config = isRewardModel(manifest) ? scoreConfig(baseConfig) : baseConfig;
-  const stored = dtype === 'auto' ? dtypeOf(config) : dtype === 'bf16' ? 'bfloat16' : 'float32';
-  await saveHuggingFace(folder, { config, tensors: await weightsOf(manifest, log), dtype: stored, companions: base });
-  return stored;
+  const stored = storedAs(dtype, dtypeOf(config));
+  await saveHuggingFace(folder, { config, tensors, dtype: stored, companions: model });
+  return { dtype: stored, isAdapter: false };
 }
+
+/** The tensors of the whole model: the adapter goes into the weights of its base. */
+async function withoutAdapter(folder: string, adapter: readonly FloatTensor[]): Promise<FloatTensor[]> {
+  const lora = await readLoraConfig(folder);
+  const base = await openSafetensors(join(folder, lora.base));
+  return mergedTensors(base, lora, adapter).finally(() => base.close());
+}
+
+const storedAs = (dtype: ExportDtype, auto: PolicyExport['dtype']): PolicyExport['dtype'] =>
+  dtype === 'auto' ? auto : dtype === 'bf16' ? 'bfloat16' : 'float32';
 
 /** The reward model beside a policy (PRIME's) is not exported. */
 const isRewardModel = ({ components }: CheckpointManifest): boolean => mainName(components) === 'rewardModel';
@@ -97,8 +128,15 @@ function dtypeOf(config: Readonly<Record<string, unknown>>): 'float32' | 'bfloat
     : 'float32';
 }
 
+/** Digest of the weights as they are in the shards. A state that is named by its lineage may be published otherwise. */
+async function contentOf(component: ComponentCheckpoint, log: RunLog): Promise<string | undefined> {
+  if (!(await isNamedByLineage(log, component))) return component.weightsDigest;
+  return component.parts.find(({ name }) => name === 'weights')?.digest;
+}
+
 /** The parameters over one flat buffer, which hashes to what the manifest says. */
-async function weightsOf(manifest: CheckpointManifest, { store, runId }: RunLog): Promise<FloatTensor[]> {
+async function weightsOf(manifest: CheckpointManifest, log: RunLog): Promise<FloatTensor[]> {
+  const { store, runId } = log;
   const actor = actorOf(manifest.components);
   const flat = new Float32Array(checkpointElements(actor));
   for (const shard of actor.shards) {
@@ -108,7 +146,7 @@ async function weightsOf(manifest: CheckpointManifest, { store, runId }: RunLog)
     );
   }
   const digest = treeDigest(flat, await blockHasher(blockHashOf(actor)));
-  if (digest !== actor.weightsDigest) throw damagedCheckpoint(manifest, `its weights hash to ${digest}`);
+  if (digest !== (await contentOf(actor, log))) throw damagedCheckpoint(manifest, `its weights hash to ${digest}`);
   let offset = 0;
   return actor.parameters.map(({ name, shape }) => {
     const size = shape.reduce((product, length) => product * length, 1);

@@ -15,6 +15,7 @@ import { blockHasher } from '../../log/objects/block-hasher.ts';
 import { runStateOf, stateDigestsOf, TreeDigest } from '../../log/objects/digest.ts';
 import { needRecord } from '../../log/objects/records.ts';
 import type { RunLog } from '../../log/run/run-log.ts';
+import { isNamedByLineage } from '../../log/run/state-names.ts';
 import { damagedCheckpoint, readShard } from '../../models/checkpoint.ts';
 import { partsOfBatch } from '../batch-parts.ts';
 import { noSuchIteration } from '../no-such-iteration.ts';
@@ -84,7 +85,6 @@ async function judge(iteration: number, check: (read: Read) => Promise<void>): P
 
 /** Digests of the parts, piece by piece, against the manifest. */
 async function checkState(manifest: CheckpointManifest, log: RunLog, read: Read): Promise<void> {
-  const isLineage = (await log.head())?.profile.naming === 'lineage';
   for (const [name, component] of Object.entries(manifest.components)) {
     const roots: Record<string, string> = {};
     for (const part of component.parts) {
@@ -93,9 +93,7 @@ async function checkState(manifest: CheckpointManifest, log: RunLog, read: Read)
         throw damagedCheckpoint(manifest, `${part.name} of ${name} hashes to ${root}`);
       roots[part.name] = root;
     }
-    // A state that is named by its lineage has a digest of each part instead.
-    if (isLineage && component.naming === 'lineage' && component.parts.every(({ digest }) => digest !== undefined))
-      continue;
+    if (await isNamedByLineage(log, component)) continue;
     const digests = stateDigestsOf(roots, component.steps);
     if (digests.weightsDigest !== component.weightsDigest)
       throw damagedCheckpoint(manifest, `the weights of ${name} hash to ${digests.weightsDigest}`);

@@ -3,13 +3,16 @@
  * are proved. Where no stack is up, this machine's engine answers.
  */
 import { InvalidInputError } from '../../core/errors.ts';
+import { samplerEngine } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
+import type { ModelRef } from '../../core/ports/engines.ts';
 import type { ComputeType } from '../../core/parameters.ts';
 import type { EngineFacts } from '../../core/wire/engine-facts.ts';
 import { refusedHint, refusedText } from '../../core/wire/engine-proof.ts';
 import type { Role } from '../../core/roles.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
 import { engineReport } from '../../infra/engine-proof.ts';
+import { plansOf } from '../engine-plans.ts';
 import { openLiveSource } from '../live-source.ts';
 import type { Check } from './checks.ts';
 
@@ -26,6 +29,18 @@ export const engineCheck: Check = {
     );
   },
 };
+
+/**
+ * Checks the engines of a run that goes on with another one. Throws InvalidInputError where the workers that are there
+ * lack one, or one does not know the model in `folder`, which is an adapter's base where there is an adapter.
+ */
+export async function checkEngines(recipe: Recipe, folder: string, home: string): Promise<void> {
+  const present = await enginesOfWorkers(home);
+  if (present !== undefined) requireEngines(recipe, present);
+  const model: ModelRef = { folder, head: recipe.kind === 'rm' ? 'scores' : 'tokens' };
+  for (const name of new Set([recipe.trainer.engine, ...(samplesResponses(recipe.kind) ? [recipe.rollout.name] : [])]))
+    await plansOf(name).readModel(model);
+}
 
 /** The engines of the workers that train and that sample. */
 export type EnginesByRole = Readonly<Record<Exclude<Role, 'reward'>, readonly EngineFacts[]>>;
@@ -48,9 +63,12 @@ async function enginesOfWorkers(home: string): Promise<EnginesByRole | undefined
 export function requireEngines(recipe: Recipe, { trainer, rollout }: EnginesByRole): void {
   requireEngine('trainer.engine', recipe.trainer.engine, trainer);
   if (!samplesResponses(recipe.kind)) return;
-  requireEngine('rollout.name', recipe.rollout.name, rollout);
+  requireEngine('rollout.name', samplerEngine(recipe), rollout);
   requireRepeatedSamples(recipe, rollout);
 }
+
+/** Maps engines that users install to what they install. */
+const environmentOf: Readonly<Record<string, string>> = { torch: 'torch', hf: 'torch', vllm: 'vllm' };
 
 /** Workers that come later may have it, so none at all is no refusal. */
 function requireEngine(where: string, wanted: string, engines: readonly EngineFacts[]): void {
@@ -58,8 +76,8 @@ function requireEngine(where: string, wanted: string, engines: readonly EngineFa
   if (names.length === 0 || names.includes(wanted)) return;
   throw new InvalidInputError(`${where}: no worker has the engine ${wanted}; they have ${names.join(', ')}`, {
     where,
-    hint: ['torch', 'hf'].includes(wanted)
-      ? 'petrel engine install torch, then petrel down and petrel up'
+    hint: environmentOf[wanted]
+      ? `petrel engine install ${environmentOf[wanted]}, then petrel down and petrel up`
       : `start a worker that has it, or set ${where}=${names[0]}`,
   });
 }

@@ -11,6 +11,7 @@ export const modelCheck: Check = {
   look: async (inputs) => {
     const { missingBytes = 0 } = await inputs.model();
     const { family, layers, parameters } = await inputs.modelFacts();
+    await inputs.samplerFacts();
     const size = parameters === undefined ? '' : `, ${showCount(parameters)} parameters`;
     const detail = `${inputs.recipe.model.path}: ${family}, ${layers} layers${size}`;
     if (missingBytes > 0)

@@ -1,10 +1,9 @@
 /** What `petrel doctor` looks at. One check is one entry. */
-import { existsSync, readFileSync, statfsSync } from 'node:fs';
+import { readFileSync, statfsSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { errorToJson } from '../../core/errors.ts';
 import { refusedHint, refusedText } from '../../core/wire/engine-proof.ts';
 import { engineReport } from '../../infra/engine-proof.ts';
-import { readEnvironment } from '../../infra/engines/environment.ts';
 import { builtProgram, readTools } from '../../infra/home.ts';
 import { logFile, stackHealth } from '../../infra/stack/index.ts';
 import { checkFences } from '../../infra/store/fencing.ts';
@@ -18,9 +17,9 @@ import { fullPlaces } from '../../infra/stack/admission.ts';
 import { openProgramPlace } from '../../rewards/code/program.ts';
 import { showWay } from '../../rewards/sandbox/walls.ts';
 import { freeSpaceFloor } from '../../infra/store/free-space.ts';
-import { engineDevices, installableEngines, installCommand } from '../engines/install.ts';
 import { openLiveSource } from '../live-source.ts';
 import { awayHint, awayTexts, runsAway } from '../stores/stores-away.ts';
+import { installedEngines } from './installed-engines.ts';
 import { green } from './result.ts';
 import type { DoctorCheck, DoctorResult } from './result.ts';
 import { surroundings } from './surroundings.ts';
@@ -104,24 +103,6 @@ async function room(home: string): Promise<DoctorResult> {
 }
 
 /** Whether the engine of this machine loads, and whether its bits are those that its name promises. */
-/** A line for each engine that petrel engine install has made. */
-function installedEngines(home: string): DoctorCheck[] {
-  return installableEngines.flatMap((name) =>
-    engineDevices.flatMap((device) => {
-      const environment = readEnvironment(home, `${name}-${device}`);
-      if (environment === undefined) return [];
-      const { python, versions } = environment;
-      const detail = `torch ${versions.torch}, transformers ${versions.transformers}, ${versions.device}`;
-      const gone: DoctorResult = {
-        status: 'red',
-        detail: `${python} is missing`,
-        fix: installCommand(name, device),
-      };
-      return [{ name: `${name}-${device}`, check: async () => (existsSync(python) ? green(detail) : gone) }];
-    }),
-  );
-}
-
 async function engine(): Promise<DoctorResult> {
   const { device, addedFlags, proofs } = await engineReport();
   const detail = proofs.map(({ compute, state, ms }) => `${compute} ${state} in ${ms} ms`).join(', ');

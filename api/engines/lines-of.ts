@@ -1,12 +1,14 @@
 /** Runs a program of an engine's environment. */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { TerminalError } from '../../core/errors.ts';
 import { processEnvironment } from '../../infra/environment.ts';
+import { reaperPath } from '../../rewards/host/reaper.ts';
 
 /**
- * The lines of standard output. `onLine` gets each line when it comes. Throws TerminalError `EngineFailed` with the
- * last line when the program fails.
+ * The lines of standard output. `onLine` gets each line when it comes. When this process ends, the program and what it
+ * has started end, too. Throws TerminalError `EngineFailed` with the last line when the program fails.
  */
 export async function linesOf(
   program: string,
@@ -14,9 +16,12 @@ export async function linesOf(
   what: string,
   onLine?: (line: string) => void,
 ): Promise<string[]> {
-  const child = spawn(program, args, { env: processEnvironment(), stdio: ['ignore', 'pipe', 'pipe'] });
+  const child = spawn(reaperPath(), [program, ...args], {
+    env: processEnvironment(),
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+  });
   const [out, all]: [string[], string[]] = [[], []];
-  for (const stream of [child.stdout, child.stderr])
+  for (const stream of [child.stdout as Readable, child.stderr as Readable])
     createInterface({ input: stream }).on('line', (line) => {
       if (stream === child.stdout) out.push(line);
       all.push(line);

@@ -6,6 +6,7 @@ import { readdir } from 'node:fs/promises';
 import type { EnginePlans, ModelFacts } from '../../core/ports/engine-plans.ts';
 import type { ModelRef } from '../../core/ports/engines.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
+import { samplesResponses } from '../../core/run-kinds.ts';
 import type { PutBlock } from '../../models/dataset.ts';
 import { openTokenizerThread } from '../../models/tokenizer-thread.ts';
 import type { BatchTokenizer } from '../../models/tokenizer.ts';
@@ -38,6 +39,7 @@ export class RecipeInputs {
   #teacher: Promise<TeacherModel | undefined> | undefined;
   #rewardModel: Promise<LocalModel | undefined> | undefined;
   #modelFacts: Promise<ModelFacts> | undefined;
+  #samplerFacts: Promise<ModelFacts> | undefined;
   #tokenizer: Promise<BatchTokenizer> | undefined;
 
   /** `blocks`: takes the rows as they are read. Without it they are only checked. */
@@ -71,6 +73,13 @@ export class RecipeInputs {
   /** Throws InvalidInputError for a model that the engine cannot run. */
   modelFacts(): Promise<ModelFacts> {
     return (this.#modelFacts ??= this.modelRef().then((model) => this.plans.readModel(model)));
+  }
+
+  /** Throws InvalidInputError for a model that the engine which samples cannot run. Undefined: nothing is sampled. */
+  samplerFacts(): Promise<ModelFacts | undefined> {
+    const { kind, rollout } = this.recipe;
+    if (!samplesResponses(kind)) return Promise.resolve(undefined);
+    return (this.#samplerFacts ??= this.modelRef().then((model) => plansOf(rollout.name).readModel(model)));
   }
 
   /** Modules of the user's own, loaded and tried. Throws InvalidInputError. */

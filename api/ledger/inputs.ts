@@ -211,7 +211,9 @@ export class InputFacts {
       modelShape(JSON.parse(new TextDecoder().decode(bytes)), 'manifest'),
     );
     if (manifest === undefined) return;
-    faults.equal(key, 'digest of its files', model, digestOfBytes(canonicalText({ format: 1, files: manifest.files })));
+    const { files, base } = manifest;
+    const named = { format: 1, files, ...(base !== undefined && { base }) };
+    faults.equal(key, 'digest of its files', model, digestOfBytes(canonicalText(named)));
     for (const { name, bytes: size, sha256 } of manifest.files) {
       const file = `models/${model}/${name}`;
       faults.equal(file, 'size', size, (await this.#objects.size(file)) ?? 'nothing');

@@ -396,4 +396,8 @@ export const datasetIndexShape = object({
 export type DatasetIndex = Of<typeof datasetIndexShape>;
 
 /** Shape of the record beside a model's files; written once, not canonical. */
-export const modelShape = object({ format, files: list(object({ name: text, bytes: count, sha256: digest })) });
+export const modelShape = object({
+  format,
+  files: list(object({ name: text, bytes: count, sha256: digest })),
+  base: optional(digest),
+});

@@ -28,8 +28,10 @@ export interface PlanReport {
   readonly run: RunLength;
   readonly promises: Promises;
   readonly checks: readonly PlanCheck[];
-  /** Absent for a model that cannot be read. */
-  readonly memory?: Resources['memory'];
+  /** Absent for a model that cannot be read, and when another machine is asked about. */
+  readonly memory?: NonNullable<Resources['memory']>;
+  /** What the machine holds that is asked about (`--machine`). */
+  readonly machine?: NonNullable<Resources['machine']>;
   readonly disk?: Resources['disk'];
   /** What `--measure` measured, when the recipe is ready to be run. */
   readonly measured?: Measured;

@@ -1,27 +1,42 @@
-/** Memory and disk that a run needs, against what this machine has. */
-import { existsSync, readFileSync } from 'node:fs';
+/** Memory and disk that a run needs, against what this machine has, or what one has that is asked about. */
+import { existsSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { PetrelError } from '../../core/errors.ts';
 import { showBytes } from '../../core/quantities.ts';
-import { machineBytes } from '../../infra/machine-memory.ts';
+import { ownMemory } from '../../core/ports/engine-plans.ts';
 import { freeBytes } from '../../infra/store/free-space.ts';
 import { storeUrl } from '../../infra/store/open.ts';
 import { defaultStore } from '../../infra/store/places.ts';
 import type { PlanCheck } from '../checks/checks.ts';
+import { adapterElements } from '../engine-memory/adapter.ts';
+import { shapeOf } from '../engine-memory/model-facts.ts';
+import type { RecipeInputs } from '../inputs/recipe-inputs.ts';
+import type { StatedMachine } from '../memory/cards.ts';
+import { machineUse, memoryOfMachine, tooLittle } from '../memory/devices.ts';
+import type { MachineUse } from '../memory/devices.ts';
+import { plannedModels } from '../memory/planned-models.ts';
+import { computeOf, memoryOf } from '../memory/processes.ts';
+import type { PlannedModels, ProcessMemory } from '../memory/processes.ts';
+import { thisMachine } from '../memory/this-machine.ts';
 import { diskOf } from './disk.ts';
 import type { DiskUse } from './disk.ts';
-import { memoryOf } from './memory.ts';
-import type { ProcessMemory } from './memory.ts';
-import type { RecipeInputs } from '../inputs/recipe-inputs.ts';
+import { stageSeconds } from './seconds.ts';
+import type { StageSeconds } from './seconds.ts';
 
 export interface Resources {
-  readonly memory: {
+  /** What this machine holds. Absent when another one is asked about. */
+  readonly memory?: {
     readonly processes: readonly ProcessMemory[];
     /** The machine's own memory that all processes take together. */
     readonly bytes: number;
     readonly machineBytes: number;
+  };
+  /** What the machine holds that is asked about. */
+  readonly machine?: MachineUse & {
+    /** Stages of an iteration. Absent for a card of which only the memory is stated. */
+    readonly seconds?: readonly StageSeconds[];
   };
   readonly disk: DiskUse;
 }
@@ -30,44 +45,81 @@ export interface Resources {
  * Undefined for a model that cannot be read, or whose engine does not plan. `checkpoints`: how many the run writes;
  * null: not known.
  */
-export async function resourcesOf(inputs: RecipeInputs, checkpoints: number | null): Promise<Resources | undefined> {
+export async function resourcesOf(
+  inputs: RecipeInputs,
+  checkpoints: number | null,
+  stated: StatedMachine | undefined,
+): Promise<Resources | undefined> {
   const facts = await inputs.modelFacts().catch(asUnknown);
   if (facts?.parameters === undefined) return undefined;
-  const teacher = await inputs.teacher().catch(asUnknown);
-  const models = {
-    model: await inputs.modelRef(),
-    teacher: teacher && ({ folder: teacher.folder, head: 'tokens' } as const),
-  };
-  const machine = { bytes: machineBytes(), bf16: /\bavx512_bf16\b/.test(readFileSync('/proc/cpuinfo', 'utf8')) };
-  const processes = await memoryOf(inputs.recipe, inputs.plans, models, machine);
-  if (processes === undefined) return undefined;
-  const bytes = processes
-    .filter(({ device }) => device === 'memory')
-    .reduce((sum, process) => sum + process.workers * process.bytes, 0);
+  const models = await plannedModels(inputs).catch(asUnknown);
+  if (models === undefined) return undefined;
+  const use = stated === undefined ? onThisMachine(inputs, models) : onStatedMachine(inputs, models, stated);
+  const taken = await use.catch(asUnknown);
+  if (taken === undefined) return undefined;
   const { recipe, ports } = inputs;
   const room = { modelBytes: await modelBytes(inputs), freeBytes: await freeIn(recipe.store, ports.home) };
-  return {
-    memory: { processes, bytes, machineBytes: machine.bytes },
-    disk: diskOf(recipe, facts.parameters, checkpoints, room),
-  };
+  const learning = (await adapterParameters(models)) ?? facts.parameters;
+  return { ...taken, disk: diskOf(recipe, learning, checkpoints, room) };
+}
+
+async function onThisMachine(
+  { recipe }: RecipeInputs,
+  models: PlannedModels,
+): Promise<Pick<Resources, 'memory'> | undefined> {
+  const machine = thisMachine();
+  const processes = await memoryOf(recipe, models, machine);
+  if (processes === undefined) return undefined;
+  const bytes = processes
+    .filter(({ device }) => device === ownMemory)
+    .reduce((sum, process) => sum + process.workers * process.bytes, 0);
+  return { memory: { processes, bytes, machineBytes: machine.bytes } };
+}
+
+async function onStatedMachine(
+  { recipe }: RecipeInputs,
+  models: PlannedModels,
+  stated: StatedMachine,
+): Promise<Pick<Resources, 'machine'> | undefined> {
+  const use = await machineUse(recipe, models, stated);
+  if (use === undefined) return undefined;
+  const shape = await shapeOf(models.model);
+  const compute = computeOf(recipe, memoryOfMachine(stated));
+  const seconds = shape && stageSeconds(recipe, shape, stated.card, compute);
+  return { machine: { ...use, ...(seconds && { seconds }) } };
+}
+
+async function adapterParameters({ model, adapter }: PlannedModels): Promise<number | undefined> {
+  const shape = adapter && (await shapeOf(model));
+  return shape && adapterElements(shape, adapter);
 }
 
 /** What is more than there is, as lines of the checks. */
-export function resourceWarnings({ memory, disk }: Resources): PlanCheck[] {
-  const warnings: PlanCheck[] = [];
-  if (memory.bytes > memory.machineBytes) {
-    const detail = `the run needs about ${showBytes(memory.bytes)}, this machine has ${showBytes(memory.machineBytes)}`;
-    const hint = 'a smaller actor.ppo_max_token_len_per_gpu, rollout.max_num_seqs, model, or fewer workers need less';
-    warnings.push({ name: 'memory', status: 'warning', detail, hint });
-  }
+export function resourceChecks(resources: Resources, inputs: RecipeInputs): PlanCheck[] {
+  return [machineCheck(resources, inputs), memoryWarning(resources), diskWarning(resources)].flatMap(
+    (check) => check ?? [],
+  );
+}
+
+/** A machine that is asked about and is too small is a refusal. */
+function machineCheck({ machine }: Resources, { recipe }: RecipeInputs): PlanCheck | undefined {
+  const found = machine && tooLittle(machine, recipe);
+  return found && { name: 'memory', status: 'failed', code: 'TooLittleMemory', ...found };
+}
+
+function memoryWarning({ memory }: Resources): PlanCheck | undefined {
+  if (memory === undefined || memory.bytes <= memory.machineBytes) return undefined;
+  const detail = `the run needs about ${showBytes(memory.bytes)}, this machine has ${showBytes(memory.machineBytes)}`;
+  const hint = 'a smaller actor.ppo_max_token_len_per_gpu, rollout.max_num_seqs, model, or fewer workers need less';
+  return { name: 'memory', status: 'warning', detail, hint };
+}
+
+function diskWarning({ disk }: Resources): PlanCheck | undefined {
   const needed = disk.bytes ?? disk.modelBytes + 2 * disk.checkpointBytes;
-  if (disk.freeBytes !== null && needed > disk.freeBytes) {
-    const detail = `the run needs about ${showBytes(needed)} in its store, ${showBytes(disk.freeBytes)} are free`;
-    const hint =
-      'keep fewer checkpoints: trainer.max_actor_ckpt_to_keep=2; or write them more rarely: trainer.save_freq';
-    warnings.push({ name: 'disk', status: 'warning', detail, hint });
-  }
-  return warnings;
+  if (disk.freeBytes === null || needed <= disk.freeBytes) return undefined;
+  const detail = `the run needs about ${showBytes(needed)} in its store, ${showBytes(disk.freeBytes)} are free`;
+  const hint = 'keep fewer checkpoints: trainer.max_actor_ckpt_to_keep=2; or write them more rarely: trainer.save_freq';
+  return { name: 'disk', status: 'warning', detail, hint };
 }
 
 async function modelBytes(inputs: RecipeInputs): Promise<number> {

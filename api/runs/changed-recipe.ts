@@ -68,9 +68,12 @@ export const inTheSameRun: MayChange = ({ change }) => change !== 'fixed';
 /** Which model scores is an input of the run. */
 const ofRewardModel: ReadonlySet<string> = new Set(['reward.reward_model.enable', 'reward.reward_model.path']);
 
+/** A fork begins with the arithmetic of its origin, and can be resumed with another one. */
+const arithmetic: ReadonlySet<string> = new Set(['trainer.engine', 'trainer.fsdp_size']);
+
 /** A fork has a name, rows and a seed of its own. Its model must have the same shape as its first state. */
 export const inAFork: MayChange = ({ path, change }) =>
-  change !== 'fixed' ||
+  (change !== 'fixed' && !arithmetic.has(path)) ||
   path === 'name' ||
   path === 'seed' ||
   path === 'deterministic' ||
@@ -331,9 +334,11 @@ function cannotChange(fixed: readonly RecipeChange[], fork: boolean): InvalidInp
     `${fixed.length === 1 ? 'this key' : 'these keys'} cannot be changed: ${where}\n${lines.join('\n')}`,
     {
       hint:
-        fork || fixed.some(({ path }) => !inAFork({ path, from: 0, to: 0, change: 'fixed' }))
-          ? 'petrel run starts a run of its own'
-          : 'petrel fork <run> --from <k> key=value makes another run of it',
+        fork && fixed.every(({ path }) => arithmetic.has(path))
+          ? 'fork the run without them, then petrel stop and petrel resume the fork with them'
+          : fork || fixed.some(({ path }) => !inAFork({ path, from: 0, to: 0, change: 'fixed' }))
+            ? 'petrel run starts a run of its own'
+            : 'petrel fork <run> --from <k> key=value makes another run of it',
     },
   );
 }

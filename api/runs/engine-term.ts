@@ -1,10 +1,12 @@
 /**
- * Resuming a run whose arithmetic no trainer of this stack has. Its iterations after the newest
- * checkpoint cannot be replayed to the same bits. So the run continues from that checkpoint in a new term, which
- * applies the committed batches of those iterations again.
+ * Resuming a run with another arithmetic: no trainer of this stack has the run's, or its user wants another engine or
+ * another number of processes. Iterations after the newest checkpoint cannot be replayed to the same bits. So the run
+ * continues from that checkpoint in a new term, which applies the committed batches of those iterations again.
  */
+import { InvalidInputError } from '../../core/errors.ts';
 import { damage } from '../../core/records/damage.ts';
 import { keys } from '../../core/records/keys.ts';
+import type { Recipe } from '../../core/recipe/index.ts';
 import { offeredProfile } from '../../core/records/former-profiles.ts';
 import type { NumericProfile } from '../../core/records/schema.ts';
 import type { EngineFacts } from '../../core/wire/engine-facts.ts';
@@ -44,6 +46,43 @@ function inFp32(profile: NumericProfile, engines: readonly EngineFacts[]): Numer
   return { ...on(profile, engine), compute: 'fp32' };
 }
 
+/**
+ * The arithmetic that a changed recipe asks for: of another engine, or with another number of its processes. Undefined
+ * when it is the run's own. Throws InvalidInputError when no trainer of this stack has the engine.
+ */
+export function chosenArithmetic(
+  profile: NumericProfile,
+  { engine, fsdp_size: ranks }: Pick<Recipe['trainer'], 'engine' | 'fsdp_size'>,
+  trainers: readonly Presence[],
+): NumericProfile | undefined {
+  const { ranks: ownRanks = 1, naming: _, ...own } = profile;
+  if (engine === own.engine && ranks === ownRanks) return undefined;
+  const engines = trainers.flatMap((trainer) => trainer.engines);
+  const facts = engines.find(({ name }) => name === engine);
+  const where = 'trainer.engine';
+  if (facts === undefined) {
+    const names = [...new Set(engines.map(({ name }) => name))].join(', ');
+    throw new InvalidInputError(`${where}: no trainer has the engine ${engine}; they have ${names || 'none'}`, {
+      where,
+      hint: `petrel engine install ${engine}, then petrel down and petrel up`,
+    });
+  }
+  const compute = facts.computes.includes(own.compute) ? own.compute : 'fp32';
+  const id = own.deterministic ? facts.deterministic[compute] : own.id;
+  if (id === undefined)
+    throw new InvalidInputError(`${where}: the engine ${engine} does not repeat its bits in ${compute}`, {
+      where,
+      hint: 'keep the engine: the run promises its bits (deterministic: true)',
+    });
+  const { naming } = facts;
+  return {
+    ...on(own, facts),
+    ...{ engine, id, compute },
+    ...(ranks > 1 && { ranks }),
+    ...(naming !== undefined && !own.deterministic && { naming }),
+  };
+}
+
 const on = (profile: NumericProfile, { device, build }: EngineFacts): NumericProfile => ({ ...profile, device, build });
 
 /**
@@ -73,6 +112,9 @@ export function engineTermPlan(plan: TermPlan | undefined, head: Head): TermPlan
 
 const shown = ({ id, compute, deterministic }: NumericProfile): string => (deterministic ? id : compute);
 
+const named = ({ engine, ranks = 1 }: NumericProfile): string =>
+  ranks === 1 ? engine : `${engine} in ${ranks} processes`;
+
 /** One line for people. `redone`: the last iteration that remains valid, when it is not the end of the log. */
 export function engineText(head: Head, { profile, from }: EngineChange, redone: number | undefined): string {
   const until = redone ?? adoptableUntil(head);
@@ -80,8 +122,9 @@ export function engineText(head: Head, { profile, from }: EngineChange, redone: 
     until > from
       ? ` and applies the batches of ${until === from + 1 ? `iteration ${until}` : `iterations ${from + 1} to ${until}`} again`
       : '';
-  return (
-    `no trainer here computes with the profile ${shown(head.profile)}, only with ${shown(profile)}: ` +
-    `the run continues after iteration ${from} in a new term${again}`
-  );
+  const why =
+    named(head.profile) === named(profile)
+      ? `no trainer here computes with the profile ${shown(head.profile)}, only with ${shown(profile)}`
+      : `${named(profile)} in place of ${named(head.profile)}`;
+  return `${why}: the run continues after iteration ${from} in a new term${again}`;
 }

@@ -12,6 +12,7 @@ import { WaitingBlocks } from '../../log/inputs/waiting-blocks.ts';
 import { encodeScorerFiles } from '../../rewards/scorer-files.ts';
 import { gatherScorer } from '../scorer-files/gather.ts';
 import { assertChecks } from '../checks/checks.ts';
+import { storeTrainedModel } from '../inputs/adapter.ts';
 import { RecipeInputs } from '../inputs/recipe-inputs.ts';
 import { startChecks } from '../checks/start-checks.ts';
 import type { PreparePorts } from '../inputs/prepare-ports.ts';
@@ -64,7 +65,7 @@ async function storeInputs(
   const sampler = await startedSampler(own, recipe, { train: trainDigest, store: ports.store });
   return {
     inputs: {
-      model: await storeModelFolder(ports.store, model.folder, model.tokenizerFolder),
+      ...(await storeTrainedModel(recipe, ports, model)),
       ...(teacher && { teacher: await storeModelFolder(ports.store, teacher.folder) }),
       ...(rewardModel && { rewardModel: await storeModelFolder(ports.store, rewardModel.folder) }),
       train: trainDigest,

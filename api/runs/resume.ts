@@ -2,6 +2,7 @@
  * Continues a run that is paused, stopped or failed, that lost its workflow, or that another stack drives. It continues
  * from its end or from an earlier iteration, with its own recipe or a changed one.
  */
+import { join } from 'node:path';
 import { InvalidInputError, TerminalError } from '../../core/errors.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat } from '../../core/records/schema.ts';
@@ -9,6 +10,7 @@ import type { RevisionRecord, StatusEntry } from '../../core/records/schema.ts';
 import { endedStates } from '../../core/run-states.ts';
 import { endSweep } from '../../log/retention/orphans.ts';
 import { chooseStack, claimName, stackName } from '../../infra/stack/index.ts';
+import { modelFolder } from '../../log/inputs/model-facts.ts';
 import { putBlob } from '../../log/objects/blobs.ts';
 import { ensureFences } from '../../infra/store/fencing.ts';
 import { rememberStore } from '../../infra/store/places.ts';
@@ -17,6 +19,7 @@ import { pinPosition } from '../../log/run/retention-log.ts';
 import type { Head } from '../../log/run/run-log.ts';
 import { openNextTerm } from '../../log/run/terms.ts';
 import type { EngineChange } from '../../log/run/terms.ts';
+import { checkEngines } from '../checks/engine-check.ts';
 import type { ApiContext } from '../context.ts';
 import { fullDisks } from '../stack.ts';
 import { beginMetricsFile } from './metrics-file.ts';
@@ -25,12 +28,15 @@ import type { ChangedRecipe } from './changed-recipe.ts';
 import { refuseResume, resume } from './desired-state.ts';
 import { driverAfterUp, driverIfUp } from './driver.ts';
 import type { RunDriver } from './driver.ts';
-import { engineChange, engineTermPlan, engineText, otherArithmetic } from './engine-term.ts';
+import { chosenArithmetic, engineChange, engineTermPlan, engineText, otherArithmetic } from './engine-term.ts';
 import type { FoundRun } from '../stores/find.ts';
 import { planTerm } from './next-term.ts';
 import type { TermPlan, TermRequest } from './next-term.ts';
 import { skipBatch } from './skip.ts';
 import { readyTrainers } from './trainers.ts';
+
+/** A change of these needs workers that have the engine, and an engine that knows the model. */
+const enginePaths: ReadonlySet<string> = new Set(['trainer.engine', 'rollout.name']);
 
 /** Opening a term takes less than this time. */
 const pinnedMs = 600_000;
@@ -74,7 +80,6 @@ export async function resumeRun(
   if (plan !== undefined) await refuseIfAtWork(found, plan, wanted, home);
   if (plan !== undefined && (await request.accept?.(plan)) === false) return undefined;
   await claimName(home, found.log.store);
-  if (request.skipBatch === true) notice(await skipBatch(found));
   if (request.newStore === true) {
     await ensureFences(home, found.log.store);
     rememberStore(home, found.log.store.url);
@@ -83,6 +88,7 @@ export async function resumeRun(
   try {
     const engine = await engineOf(found, wanted, driver, context);
     if (engine === undefined || plan !== undefined) await refuseRunning(found, plan, wanted, driver);
+    if (request.skipBatch === true) notice(await skipBatch(found));
     const opened = engine === undefined ? plan : engineTermPlan(plan, engine.head);
     if (opened !== undefined) await openTerm(found, opened, wanted, engine?.change);
     // A workflow that waits for a trainer with the old arithmetic would wait for ever.
@@ -117,6 +123,11 @@ async function changesOf(
   const changed = await changedRecipe(words, await log.revision(), inTheSameRun, ports);
   if (changed === undefined) notice('the recipe is the same as before');
   for (const note of changed?.notes ?? []) notice(note);
+  if (changed?.changes.some(({ path }) => enginePaths.has(path)) === true) {
+    const { reference, model } = changed.inputs;
+    const folder = await modelFolder(log.store, reference ?? model, join(home, 'cache'), 'text');
+    await checkEngines(changed.recipe, folder, home);
+  }
   return changed;
 }
 
@@ -160,16 +171,18 @@ async function refuseRunning(
   );
 }
 
-/** The arithmetic with which the run continues, when no trainer of this stack has the run's own. Reports the change. */
+/** Another arithmetic with which the run continues, if it does. Reports the change. */
 async function engineOf(
   { log }: FoundRun,
-  { from }: TermRequest,
+  { from, changed }: TermRequest,
   driver: RunDriver,
   { notice }: ApiContext,
 ): Promise<{ readonly head: Head; readonly change: EngineChange } | undefined> {
   const head = await log.head();
   if (head === undefined) return undefined;
-  const profile = otherArithmetic(head.profile, await readyTrainers(driver.stack));
+  const trainers = await readyTrainers(driver.stack);
+  const chosen = changed && chosenArithmetic(head.profile, changed.recipe.trainer, trainers);
+  const profile = chosen ?? otherArithmetic(head.profile, trainers);
   if (profile === undefined) return undefined;
   const change = await engineChange(log, profile, from ?? head.position, notice);
   notice(engineText(head, change, from));

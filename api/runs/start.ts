@@ -133,6 +133,7 @@ export function withoutPaths(recipe: Recipe): Record<string, unknown> {
       ...recipe.model,
       path: name(recipe.model.path),
       tokenizer_path: recipe.model.tokenizer_path && name(recipe.model.tokenizer_path),
+      lora_adapter_path: recipe.model.lora_adapter_path && name(recipe.model.lora_adapter_path),
     },
     data: {
       ...recipe.data,

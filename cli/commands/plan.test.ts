@@ -1,8 +1,9 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FakeHub } from '../../models/hub/fake-hub.test-support.ts';
+import { publishedModels } from '../../models/published-configs.test-support.ts';
 import { temporaryHome, type TemporaryHome } from '../../tests/servers.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { arithmeticRows, writeRows } from '../../api/index.ts';
@@ -18,6 +19,7 @@ let cwd: string;
 let home: TemporaryHome;
 beforeEach(() => {
   env = {};
+  options = {};
   home = temporaryHome();
   cwd = mkdtempSync(join(tmpdir(), 'petrel-plan-'));
   const rows = arithmeticRows({
@@ -43,13 +45,14 @@ afterEach(() => {
 });
 
 let env: Record<string, string> = {};
+let options: Record<string, string> = {};
 
 async function plan(...words: string[]): Promise<{ readonly exitCode: number; readonly report: PlanReport }> {
   let out = '';
   const stdout = { write: (text: string) => void (out += text) };
   const printer = createPrinter({ json: true, stdout, stderr: { write: () => undefined }, env: {} });
   const exitCode = await run(
-    { words: ['toy.yaml', ...words], options: { json: true } },
+    { words: ['toy.yaml', ...words], options: { ...options, json: true } },
     commandContext(printer, { PETREL_HOME: home.home, ...env }, cwd),
   );
   return { exitCode, report: JSON.parse(out) as PlanReport };
@@ -60,7 +63,7 @@ async function screen(...words: string[]): Promise<string> {
   let out = '';
   const stream = { isTTY: true, columns: 80, write: (text: string) => void (out += text) };
   const printer = createPrinter({ json: false, stdout: stream, stderr: stream, env: { NO_COLOR: '1' } });
-  await run({ words: ['toy.yaml', ...words], options: {} }, commandContext(printer, { PETREL_HOME: home.home }, cwd));
+  await run({ words: ['toy.yaml', ...words], options }, commandContext(printer, { PETREL_HOME: home.home }, cwd));
   return out;
 }
 
@@ -119,6 +122,60 @@ describe('petrel plan', () => {
         detail: expect.stringContaining('row 1: question: expected text'),
       }),
     ]);
+  });
+
+  it('refuses a sampler that does not know the model', async () => {
+    const { report } = await plan(`model.path=${MODELS}/mixtral`, 'trainer.engine=torch');
+    expect(failed(report)).toContainEqual(
+      expect.objectContaining({ name: 'model', detail: expect.stringContaining('MixtralForCausalLM') }),
+    );
+  });
+
+  describe('for another machine', () => {
+    const large = () => {
+      mkdirSync(join(cwd, 'large'));
+      writeFileSync(join(cwd, 'large/config.json'), JSON.stringify(publishedModels['DeepSeek-V3']?.config));
+      return ['model.path=./large', 'trainer.engine=torch', 'rollout.name=vllm'];
+    };
+
+    it('ends with 8 when the model does not fit, and shows each device and what would do, without any weights', async () => {
+      const words = large();
+      options = { machine: '8xH100' };
+      const { exitCode, report } = await plan(...words);
+      expect(exitCode).toBe(8);
+      expect(report.memory).toBeUndefined();
+      expect(report.machine).toMatchObject({ fits: false, sharding: { cardsOfState: 139, cardsOfSampler: 18 } });
+      expect(failed(report).find(({ name }) => name === 'memory')).toMatchObject({ code: 'TooLittleMemory' });
+      const text = await screen(...words);
+      expect(text).toContain('Memory on 8 x H100 of 80 GiB, estimated');
+      expect(text).toMatch(/card 0 +.* of 72 GiB: it does not fit/);
+      expect(text).toMatch(/not ready:.* memory/);
+    });
+
+    it('ends with 0 when it fits, with seconds of the stages', async () => {
+      options = { machine: '1xH100' };
+      const { exitCode, report } = await plan('trainer.engine=torch', 'rollout.name=vllm');
+      expect(exitCode).toBe(0);
+      expect(report.machine?.seconds?.map(({ stage }) => stage)).toEqual(['rollout', 'old log-probs', 'update']);
+      expect(await screen('trainer.engine=torch', 'rollout.name=vllm')).toMatch(/card 0 +.* of 72 GiB: it fits/);
+    });
+
+    it('is refused when it is not known', async () => {
+      options = { machine: '8xH101' };
+      await expect(plan()).rejects.toThrow(/--machine 8xH101: expected one of/);
+    });
+  });
+
+  it('ends with 8 when the models alone take more than this machine has', async () => {
+    mkdirSync(join(cwd, 'large'));
+    writeFileSync(join(cwd, 'large/config.json'), JSON.stringify(publishedModels['DeepSeek-V3']?.config));
+    const { exitCode, report } = await plan('model.path=./large', 'trainer.engine=torch', 'rollout.name=vllm');
+    expect(exitCode).toBe(8);
+    expect(failed(report).find(({ name }) => name === 'memory')).toMatchObject({
+      code: 'TooLittleMemory',
+      detail: expect.stringMatching(/^the models that the run trains take .*, this machine has/),
+    });
+    expect(report.memory?.bytes).toBeGreaterThan(report.memory?.machineBytes ?? 0);
   });
 
   it("tries GSM8K's scorer with an answer, which has its number after ####", async () => {

@@ -2,7 +2,7 @@ import { recipeKeys, showValue, valueOf } from '../../core/recipe/index.ts';
 import type { CommandContext, CommandInput } from '../command.ts';
 import { EXIT, type ExitCode } from '../exit-codes.ts';
 import { untilInterrupted } from '../interrupt.ts';
-import { flag, word } from '../options.ts';
+import { flag, textOption, word } from '../options.ts';
 import { loadRecipe, planRun, recipeErrors } from '../../api/index.ts';
 import { planText } from '../plan/text.ts';
 
@@ -12,7 +12,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const loaded = loadRecipe(word(input, 0), input.words.slice(1), cwd);
   const { recipe } = loaded;
   const { interrupted, value: report } = await untilInterrupted((signal) =>
-    planRun(loaded, context, { measure: flag(input, 'measure'), signal }),
+    planRun(loaded, context, { measure: flag(input, 'measure'), machine: textOption(input, 'machine'), signal }),
   );
   if (interrupted || report === undefined) return EXIT.interrupted;
   const all = recipeKeys.map(({ path }) => [path, showValue(valueOf(recipe, path))] as const);

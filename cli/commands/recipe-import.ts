@@ -18,6 +18,7 @@ export async function run(input: CommandInput, { printer, cwd }: CommandContext)
     env: variablesOf(listOption(input, 'env')),
     words: input.words.filter((text) => !isFile(text)),
     call: integerOption(input, 'call', 1),
+    engine: textOption(input, 'engine') as ImportInputs['engine'],
   };
   checkWords(files, inputs.words, flag(input, 'dryRun'));
   if (flag(input, 'dryRun')) {

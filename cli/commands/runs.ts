@@ -184,6 +184,7 @@ export const RUN_COMMANDS: readonly CommandSpec[] = [
     options: [
       { flags: '--out <folder>', doc: 'where to', required: true },
       { flags: '--dtype <dtype>', doc: 'type of the tensors', choices: ['auto', 'fp32', 'bf16'], default: 'auto' },
+      { flags: '--merged', doc: 'a trained adapter goes into the weights of its base' },
     ],
     examples: ['petrel ckpt export arithmetic --out ./trained', 'petrel ckpt export arithmetic best --out ./best'],
     load: () => import('./ckpt/export.ts'),

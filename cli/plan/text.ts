@@ -4,6 +4,8 @@ import { counted, showBytes, showCount, showDuration } from '../../core/quantiti
 import { renderFields } from '../printer/table.ts';
 import type { Terminal } from '../printer/terminal.ts';
 import type { PlanReport } from '../../api/index.ts';
+import { machineFields, machineTitle, secondsFields } from './machine-text.ts';
+import { partsText } from './parts-text.ts';
 
 type Field = readonly [name: string, value: string | undefined];
 
@@ -18,6 +20,8 @@ export function planText(report: PlanReport, all: readonly Field[] | undefined, 
     `${report.name} (${report.kind}) from ${report.file}`,
     section(all === undefined ? 'Keys that differ from their default' : 'All keys', keys),
     section('Arithmetic', arithmeticFields(report)),
+    section(machineTitle(report), machineFields(report)),
+    section('Seconds of an iteration at its longest, estimated', secondsFields(report)),
     section('Memory and disk, estimated', resourceFields(report)),
     section('Measured', measuredFields(report)),
     section('Promises', promiseFields(report)),
@@ -77,17 +81,9 @@ function promiseFields({ promises }: PlanReport): Field[] {
 }
 
 function resourceFields({ memory, disk }: PlanReport): Field[] {
-  if (memory === undefined || disk === undefined) return [];
-  const processes = memory.processes.map(({ pool, workers, role, parts, bytes }): Field => {
-    const largest = Object.entries(parts)
-      .filter(([, size]) => size > 0)
-      .map(([name, size]) => `${partNames[name] ?? name} ${showBytes(size)}`);
-    const many = workers === 1 ? '' : `${workers} x `;
-    return [`${pool} (${role})`, `${many}${showBytes(bytes)}: ${largest.join(', ')}`];
-  });
+  if (disk === undefined) return [];
   return [
-    ...processes,
-    ['memory', `${showBytes(memory.bytes)} of the machine's ${showBytes(memory.machineBytes)}`],
+    ...(memory === undefined ? [] : memoryFields(memory)),
     [
       'checkpoint',
       `${showBytes(disk.checkpointBytes)}, ${disk.checkpoints === null ? 'all' : `at most ${disk.checkpoints}`} kept`,
@@ -96,13 +92,19 @@ function resourceFields({ memory, disk }: PlanReport): Field[] {
   ];
 }
 
+function memoryFields({ processes, bytes, machineBytes }: NonNullable<PlanReport['memory']>): Field[] {
+  const each = processes.map(({ pool, workers, role, parts, bytes: own }): Field => {
+    const many = workers === 1 ? '' : `${workers} x `;
+    return [`${pool} (${role})`, `${many}${showBytes(own)}: ${partsText(parts)}`];
+  });
+  return [...each, ['memory', `${showBytes(bytes)} of the machine's ${showBytes(machineBytes)}`]];
+}
+
 function storeText({ bytes, freeBytes, modelBytes }: NonNullable<PlanReport['disk']>): string {
   const needed =
     bytes === null ? 'depends on the number of rows' : `${showBytes(bytes)} with the base of ${showBytes(modelBytes)}`;
   return freeBytes === null ? needed : `${needed}; ${showBytes(freeBytes)} are free`;
 }
-
-const partNames: Readonly<Record<string, string>> = { kvCache: 'KV cache' };
 
 function measuredFields({ measured, run, batch }: PlanReport): Field[] {
   if (measured === undefined) return [];

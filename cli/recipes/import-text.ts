@@ -6,10 +6,11 @@ import { issueHint, issueLine, showValue } from '../../core/recipe/index.ts';
 import { renderTable } from '../printer/table.ts';
 
 export function importText(imported: ImportedRecipe): string {
-  const { keys, defaults, notes, problems, losses, source } = imported;
+  const { keys, engines, defaults, notes, problems, losses, source } = imported;
   const of = (...outcomes: readonly KeyOutcome[]) => keys.filter(({ outcome }) => outcomes.includes(outcome));
   return [
     losses.length === 0 ? '' : section(importLossTitle(losses, source), losses.map(importLossText)),
+    section('Engines', [`${enginesText(imported)}; ${engines.why}`]),
     section(
       'Mapped to the same key',
       of('same').map((key) => `${key.petrel}: ${showValue(key.written)}`),
@@ -52,6 +53,11 @@ export function importText(imported: ImportedRecipe): string {
   ]
     .filter((text) => text !== '')
     .join('\n\n');
+}
+
+function enginesText({ engines, tree }: ImportedRecipe): string {
+  const samples = tree['kind'] !== 'sft';
+  return `trainer.engine: ${engines.trainer}${samples ? `, rollout.name: ${engines.sampler}` : ''}`;
 }
 
 function summary({ counts, source }: ImportedRecipe): string {

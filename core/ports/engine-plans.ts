@@ -27,6 +27,10 @@ export interface ProcessWanted {
   readonly trained: number;
   /** Models beside them that only give log-probs or scores. */
   readonly frozen: number;
+  /** Ranks over which each model is divided; engines that do not divide models take no notice. */
+  readonly ranks: number;
+  /** What learns is a low-rank adapter, and the model stays as it is. */
+  readonly adapter?: AdapterWanted | undefined;
   readonly teacher?: ModelRef | undefined;
   /** Tokens of one forward and backward pass. */
   readonly tokens: number;
@@ -34,15 +38,38 @@ export interface ProcessWanted {
   readonly sampling?: SamplerRoom | undefined;
   /** Bytes of this machine's memory. */
   readonly machineBytes: number;
+  /** Bytes of each of the machine's cards. Absent: the processor computes. */
+  readonly cardBytes?: number | undefined;
+}
+
+/** Which layers get an adapter, of which rank: `model.target_modules` and `model.lora_rank` of a recipe. */
+export interface AdapterWanted {
+  readonly rank: number;
+  readonly targets: string | readonly string[];
 }
 
 /** Memory of one process on one device. */
 export interface DevicePlan {
-  /** `memory`: the machine's own. */
+  /** `memory`: the machine's own. `card 0`, `card 1` …: its accelerators. */
   readonly device: string;
-  /** Bytes by what they hold. */
+  /** Bytes by what they hold, at the moment at which they are most. */
   readonly parts: Readonly<Record<string, number>>;
 }
+
+/** The device of the machine's own memory, and those of its cards. */
+export const ownMemory = 'memory';
+export const cardName = (index: number): string => `card ${index}`;
+
+/** Parts that do not depend on what is computed: with less memory than these a process cannot run. */
+export const partsOfModels: readonly string[] = [
+  'weights',
+  'copies',
+  'gradients',
+  'moments',
+  'critic',
+  'reference',
+  'teacher',
+];
 
 export interface EnginePlans {
   /** Throws InvalidInputError for a model that the engine cannot run, with the field and what it supports. */

@@ -1,5 +1,6 @@
 /** The port of an engine: what trains, scores and samples models. One line of a registry makes it known. */
 import type { NumericProfile } from '../records/schema.ts';
+import type { SamplingServer } from '../sampling-server.ts';
 import type { EngineFacts } from '../wire/engine-facts.ts';
 import type { EngineOptions, HeadKind, PolicyEngine } from './policy.ts';
 import type { OwningSampler, Sampler } from './sampler.ts';
@@ -20,6 +21,11 @@ export type PolicyOptions = EngineOptions & {
 export interface Engines {
   /** Name of the engine in a recipe: `trainer.engine`. */
   readonly name: string;
+  /**
+   * What a sampler of it reads of a model's folder before the weights come. Absent: `opening`, all but a whole model's
+   * weights.
+   */
+  readonly reads?: 'opening' | 'all';
   facts(): EngineFacts;
   /**
    * Names everything that decides the bits of a result in this process, apart from its inputs. Log-probs of one
@@ -32,10 +38,10 @@ export interface Engines {
    */
   open?(model: ModelRef, options: PolicyOptions): Promise<PolicyEngine>;
   /**
-   * A sampler with weights of its own, undefined until `use`. Throws UnfitError `TooLittleMemory`. Absent: the engine
-   * only trains and scores.
+   * A sampler with weights of its own, undefined until `use`. `server`: the one that samples, for the engine that asks
+   * servers. Throws UnfitError `TooLittleMemory`. Absent: the engine only trains and scores.
    */
-  sampler?(model: ModelRef, options: EngineOptions): Promise<OwningSampler>;
+  sampler?(model: ModelRef, options: EngineOptions, server?: SamplingServer): Promise<OwningSampler>;
   /** A sampler that reads the weights of a model of this engine in place. Absent: there is none. */
   samplerOf?(policy: PolicyEngine): Promise<Sampler>;
 }

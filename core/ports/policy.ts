@@ -152,6 +152,9 @@ export type StateSource =
       readonly read: (sinkOf: (start: number, end: number) => ByteSink) => Promise<void>;
     };
 
+/** A model that is asked for its outputs only. */
+export type ScoringModel = Pick<PolicyEngine, 'head' | 'vocab' | 'maxPositions' | 'outputs' | 'lanes' | 'forward'>;
+
 /**
  * A model that scores tokens and, when trainable, learns. Its weights and moments are its own: they come in by `load`
  * and go out by `read`. A call rejects with RetryableError `EngineExited` when the engine ends before it answers. One
@@ -172,6 +175,8 @@ export interface PolicyEngine {
   readonly outputs: readonly OutputName[];
   /** Optimiser steps taken so far (AdamW's t). */
   readonly steps: number;
+  /** The same model with its adapter off, where it has one. It keeps no activations. */
+  readonly base?: ScoringModel;
   /** Resolves when the engine has ended although nobody closed it. Never rejects. */
   readonly exited: Promise<void>;
   /** Replaces the state. After a failure it is undefined until the next `load`. */

@@ -95,6 +95,8 @@ export interface NamedWeights {
 
 /** A sampler with weights of its own. */
 export interface OwningSampler extends Sampler {
+  /** What samples, for the results of its jobs: a server's kind, version and model. Absent: the worker's engine. */
+  readonly sampledBy?: string;
   /** The model's parameters, which decide where the bytes of a publication belong. */
   readonly parameters: readonly EngineParameter[];
   /**

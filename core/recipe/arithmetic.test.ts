@@ -94,11 +94,23 @@ describe('runIssues', () => {
   });
 
   it('reports each value that is not built, with what works today', () => {
-    const asked = recipe({ model: { lora_rank: 8 }, algorithm: { adv_estimator: 'gigpo' } });
+    const asked = recipe({ rollout: { name: 'onnx' }, algorithm: { adv_estimator: 'gigpo' } });
     expect(runIssues(asked).map(({ path, message }) => [path, message])).toEqual([
-      ['model.lora_rank', 'not built yet'],
+      ['rollout.name', 'not built yet'],
       ['algorithm.adv_estimator', 'it learns from the steps of agents, and no run has agents yet'],
     ]);
+  });
+
+  it('refuses an adapter where an engine has none', () => {
+    const issues = (some: object) => runIssues(recipe({ model: { lora_rank: 8 }, ...some })).map(({ path }) => path);
+    expect(issues({})).toEqual(['trainer.engine', 'rollout.name']);
+    expect(issues({ trainer: { engine: 'torch' } })).toEqual(['rollout.name']);
+    expect(issues({ trainer: { engine: 'torch' }, rollout: { name: 'vllm' } })).toEqual([]);
+    expect(issues({ kind: 'sft', trainer: { engine: 'torch' } })).toEqual([]);
+    const large = recipe({ model: { lora_rank: 513 }, trainer: { engine: 'torch' }, rollout: { name: 'vllm' } });
+    expect(runIssues(large).map(({ path }) => path)).toEqual(['model.lora_rank']);
+    const given = recipe({ model: { lora_adapter_path: './adapter' } });
+    expect(runIssues(given).map(({ path }) => path)).toEqual(['trainer.engine', 'rollout.name']);
   });
 
   it('refuses an estimator that reads values when the critic is turned off', () => {

@@ -39,10 +39,12 @@ export {
   ownModulePath,
 } from './own-modules.ts';
 export { recipeReference } from './reference.ts';
+export { trainsAdapter } from './lora-issues.ts';
 export { loggersOf } from './not-built.ts';
 export { assertRunnable, runIssues } from './runnable.ts';
 export { recipeSchema, type Recipe, type RecipeInput } from './schema.ts';
 export { endpointSettings } from './endpoint-settings.ts';
+export { samplerEngine, samplingServer, samplingSettings } from './sampling.ts';
 export { scorerSettings } from './scorer-settings.ts';
 export { isSecretReference } from './secrets.ts';
 export { showValue } from './show-value.ts';

@@ -27,10 +27,18 @@ export const modelSection = section('The base model: its weights, tokenizer and 
     doc: 'Type of the tensors in exported folders; auto: as in the base. Masters are always fp32.',
     change: 'free',
   }),
-  lora_rank: key(countOrZero, 0, { doc: 'Rank of a low-rank adapter; 0: all weights are trained.', change: 'fixed' }),
+  lora_rank: key(countOrZero, 0, {
+    doc: 'Rank of a low-rank adapter; 0: all weights are trained. Needs trainer.engine=torch and rollout.name=hf or vllm.',
+    change: 'fixed',
+  }),
   lora_alpha: key(z.number().positive(), 16, { doc: 'Scale of the adapter: alpha / rank.', change: 'fixed' }),
   target_modules: key(z.union([text, z.array(text)]), 'all-linear', {
-    doc: 'Which linear layers get an adapter.',
+    doc: 'Which linear layers get an adapter: all-linear, names, or a regular expression for whole paths.',
     change: 'fixed',
+  }),
+  lora_adapter_path: key(text.nullable(), null, {
+    doc: 'Folder of an adapter to go on with, as peft saves it; its rank, alpha and layers count. null: a new one.',
+    change: 'fixed',
+    pointsTo: 'file',
   }),
 });

@@ -45,7 +45,6 @@ const isFedLoss = (name: PolicyLossName | ModulePath): boolean =>
   needsOfLoss(name).every((need) => givenLosses.has(need));
 
 const NOT_BUILT: readonly NotBuilt[] = [
-  { path: 'model.lora_rank', asked: (r) => r.model.lora_rank > 0, today: '0 (all weights are trained)' },
   {
     path: 'actor.policy_loss.loss_mode',
     asked: (r) => !isFedLoss(r.actor.policy_loss.loss_mode),
@@ -62,7 +61,11 @@ const NOT_BUILT: readonly NotBuilt[] = [
     today: 'queue with trainer.standby or critic.own_trainer',
     because: 'a run with two trainers could get one and wait for the other',
   },
-  { path: 'rollout.name', asked: (r) => !['native', 'hf'].includes(r.rollout.name), today: 'native, hf' },
+  {
+    path: 'rollout.name',
+    asked: (r) => r.rollout.name === 'onnx',
+    today: 'native, hf, vllm; sglang with rollout.url',
+  },
   { path: 'rollout.mode', asked: (r) => r.rollout.mode !== 'sync', today: 'sync' },
   { path: 'rollout.multi_turn.enable', asked: (r) => r.rollout.multi_turn.enable, today: 'false' },
   {

@@ -99,6 +99,10 @@ describe('an unknown key', () => {
     expect(onlyIssue({ ...minimal, kind: 'dpo', beta: 0.1 }).hint).toContain('for DPO algorithm.dpo_beta');
     expect(onlyIssue({ ...minimal, kind: 'dpo', label_smoothing: 0.1 }).nearest).toBe('algorithm.dpo_label_smoothing');
     expect(onlyIssue({ ...minimal, num_generations: 8 }).hint).toBe("TRL's num_generations is rollout.n here");
+    expect(onlyIssue({ ...minimal, fsdp: 'full_shard' }).nearest).toBe('trainer.fsdp_size');
+    expect(onlyIssue({ ...minimal, trainer: { n_gpus_per_node: 8 } }).hint).toBe(
+      "verl's trainer.n_gpus_per_node is trainer.fsdp_size here",
+    );
     expect(onlyIssue({ ...minimal, actor: { max_completion_length: 64 } }).nearest).toBe('data.max_response_length');
     expect(onlyIssue({ ...minimal, per_device_train_batch_size: 8 }).hint).toContain('prompts of all devices');
     const places = Object.values(TRL_KEYS).flatMap(({ petrel }) => (petrel === undefined ? [] : [petrel]));
@@ -109,7 +113,7 @@ describe('an unknown key', () => {
 
   it('of TRL without a counterpart gets the reason', () => {
     expect(onlyIssue({ ...minimal, gradient_checkpointing: true }).hint).toContain('engine decides');
-    expect(onlyIssue({ ...minimal, vllm_mode: 'colocate' }).hint).toContain('own engine');
+    expect(onlyIssue({ ...minimal, vllm_mode: 'colocate' }).hint).toContain('sets up vLLM by itself');
     expect(onlyIssue({ ...minimal, rpo_alpha: 0.1 }).hint).toContain('not built yet');
   });
 

@@ -21,8 +21,25 @@ const valKwargsSection = section('Sampling of the validation.', {
 /** `rollout`: how responses are sampled. */
 export const rolloutSection = section('How responses are sampled.', {
   name: key(z.enum(['native', 'onnx', 'hf', 'vllm', 'sglang']), 'native', {
-    doc: 'The engine that generates; hf: transformers’ own, for machines that have only torch, and slow.',
+    doc: 'The engine that generates; vllm: petrel engine install vllm; hf: transformers’ own, slow. With rollout.url: the kind of server.',
     change: 'ask',
+  }),
+  url: key(text.nullable(), null, {
+    doc: 'Address of a server of vLLM or SGLang that somebody else runs, which generates in place of the workers; null: none.',
+    change: 'free',
+  }),
+  api_key: key(text.nullable(), null, {
+    doc: 'The key of the server, as env:NAME: the value of the variable NAME of the rollout workers.',
+    change: 'free',
+  }),
+  weights_dir: key(text.nullable(), null, {
+    doc: 'Folder for new weights that the rollout workers can write, and the server at rollout.url can read under the same path; null: one in PETREL_HOME, for a server on the same machine.',
+    change: 'free',
+  }),
+  timeout: key(z.number().positive(), 300, {
+    doc: 'The server at rollout.url is taken for dead after this time without a sign of it.',
+    unit: 's',
+    change: 'free',
   }),
   mode: key(z.enum(['sync', 'colocate_async', 'separate_async']), 'sync', {
     doc: 'sync: every response of an iteration is sampled with the policy of the iteration before.',

@@ -8,9 +8,11 @@ import { readsValues } from './components.ts';
 import { distillationIssues } from './distillation-issues.ts';
 import { endpointIssues } from './endpoint-issues.ts';
 import { groupLossIssues } from './group-losses.ts';
+import { loraIssues } from './lora-issues.ts';
 import { microBatchIssues } from './micro-batch-issues.ts';
 import { notBuiltYet } from './not-built.ts';
 import { rewardModelIssues } from './reward-model-issues.ts';
+import { serverIssues } from './server-issues.ts';
 
 /** Everything that prevents running the recipe. Empty: it can be run, as far as the recipe alone shows. */
 export function runIssues(recipe: Recipe): RecipeIssue[] {
@@ -44,6 +46,8 @@ function contradictions(recipe: Recipe): RecipeIssue[] {
     samplerIssues,
     pairIssues,
     rewardModelIssues,
+    loraIssues,
+    serverIssues,
   ];
   return checks.flatMap((check) => check(recipe));
 }

@@ -15,13 +15,13 @@ const LOGGERS = ['console', 'file', 'wandb', 'mlflow', 'swanlab', 'tensorboard',
 export const trainerSection = section('How long to train, how often to save and to validate.', {
   engine: key(z.enum(['native', 'torch']), 'native', {
     doc: 'The engine that trains; torch: any model of transformers (petrel engine install torch).',
-    change: 'fixed',
+    change: 'ask',
     verl: 'model_engine',
   }),
   fsdp_size: key(count, 1, {
     doc: 'Processes of the torch engine over which a model is divided, one for each device. Each computes a micro-batch.',
     unit: 'processes',
-    change: 'fixed',
+    change: 'ask',
   }),
   total_epochs: key(count, 30, {
     doc: 'Number of passes over the rows, when total_training_steps is null.',

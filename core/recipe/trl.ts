@@ -14,6 +14,7 @@ const key = (petrel: string, note?: string): TrlKey => ({ petrel, ...(note !== u
 const none = (note: string): TrlKey => ({ note });
 
 const engine = none('petrel’s engine decides');
+const dividedModel = 'the number of GPUs, with trainer.engine: torch';
 const later = none('not built yet');
 const perDevice = 'petrel counts the prompts of all devices, and a TRL batch counts responses';
 
@@ -62,7 +63,8 @@ export const TRL_KEYS: Readonly<Record<string, TrlKey>> = {
   // Sampling.
   stop_token: key('rollout.stop'),
   generation_kwargs: key('rollout.temperature', 'and the other keys of rollout'),
-  use_vllm: key('rollout.name', 'petrel generates with its own engine'),
+  use_vllm: key('rollout.name', 'native, hf or vllm'),
+  vllm_server_base_url: key('rollout.url', 'with rollout.name: vllm'),
   cache_implementation: engine,
   use_transformers_paged: engine,
   ds3_gather_for_generation: engine,
@@ -147,8 +149,8 @@ export const TRL_KEYS: Readonly<Record<string, TrlKey>> = {
   use_liger_kernel: engine,
   use_liger_loss: engine,
   activation_offloading: engine,
-  deepspeed: engine,
-  fsdp: engine,
+  deepspeed: key('trainer.fsdp_size', dividedModel),
+  fsdp: key('trainer.fsdp_size', dividedModel),
   ddp_timeout: engine,
 };
 
@@ -158,5 +160,5 @@ const VLLM = /^vllm_/;
 /** What a key of TRL is in petrel; undefined when TRL has no such key. */
 export function trlKey(name: string): TrlKey | undefined {
   if (Object.hasOwn(TRL_KEYS, name)) return TRL_KEYS[name];
-  return VLLM.test(name) ? none('petrel generates with its own engine') : undefined;
+  return VLLM.test(name) ? none('petrel sets up vLLM by itself') : undefined;
 }

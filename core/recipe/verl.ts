@@ -16,6 +16,9 @@ export const MOVED_KEYS: Readonly<Record<string, string>> = {
   reward_model: 'reward.reward_model',
   sandbox_fusion: 'reward.sandbox_fusion',
   optim: 'actor.optim',
+  'trainer.n_gpus_per_node': 'trainer.fsdp_size',
+  'actor.strategy': 'trainer.engine',
+  model_engine: 'trainer.engine',
 };
 
 /** Last names of verl keys that configure FSDP, Megatron, vLLM or Ray. */

@@ -6,6 +6,8 @@ import { z } from 'zod';
 import { engineProof } from './engine-proof.ts';
 
 const compute = z.enum(['fp32', 'bf16']);
+/** The queue of these runs is named so. */
+const queueWord = z.string().regex(/^[\w-]+$/, 'expected letters, digits, _ and -');
 
 export const engineFacts = z.object({
   /** Name of the engine in a recipe: `trainer.engine`. */
@@ -17,8 +19,11 @@ export const engineFacts = z.object({
   computes: z.array(compute),
   /** What `compute_dtype: auto` becomes, in runs whose bits repeat and in others. */
   auto: z.object({ deterministic: compute, otherwise: compute }),
-  /** Numeric profile of runs whose bits repeat, by compute type. Absent: this engine does not repeat its bits in it. */
-  deterministic: z.object({ fp32: z.string().optional(), bf16: z.string().optional() }),
+  /**
+   * Numeric profile of runs whose bits repeat, by compute type: the name of their queue. Absent: this engine does not
+   * repeat its bits in it.
+   */
+  deterministic: z.object({ fp32: queueWord.optional(), bf16: queueWord.optional() }),
   /**
    * How it draws the random bits of a sample: by counters, so that a sample is the same wherever it is made, or from a
    * seed of its own.

@@ -14,46 +14,13 @@ os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 
 import torch  # noqa: E402
 
+from devices import devices  # noqa: E402
 from petrel_torch import device  # noqa: E402
 from petrel_torch.decoding import Decoding  # noqa: E402
 from petrel_torch.training import Training  # noqa: E402
+from petrel_torch.trial import MODEL, Arrays, fill, place, sample  # noqa: E402
 
-MODEL = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
-    "hidden_size": 256,
-    "intermediate_size": 768,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "vocab_size": 4096,
-    "max_position_embeddings": 1024,
-    "tie_word_embeddings": True,
-}
-TOKENS, SEQUENCES, STEPS, RESPONSE = 1024, 4, 3, 32
-
-
-class Arrays:
-    """Arrays of a call, without shared memory."""
-
-    @staticmethod
-    def tensor(place):
-        return place["array"]
-
-
-def place(array):
-    return {"array": array, "shape": list(array.shape)}
-
-
-def fill(role):
-    """Weights that are the same each time: of a generator on the processor."""
-    random = torch.Generator().manual_seed(1)
-    for piece in role.state.pieces:
-        piece.weights.copy_(torch.randn(piece.end - piece.start, generator=random) * 0.02)
-        for moment in (piece.m, piece.v):
-            if moment is not None:
-                moment.zero_()
-    role.loaded({"steps": 0})
+TOKENS, SEQUENCES, STEPS = 1024, 4, 3
 
 
 def train(role):
@@ -71,7 +38,7 @@ def train(role):
             "outputs": {"logProbs": place(torch.empty(TOKENS - 1))},
         }
         began = time.perf_counter()
-        wants = {"temperature": 1.0, "wants": ["logProbs"], "keep": True, "pass": step, "lanes": [lane]}
+        wants = {"temperature": 1.0, "wants": ["logProbs"], "keep": True, "base": False, "pass": step, "lanes": [lane]}
         role.forward(wants)
         gradient = torch.full((TOKENS - 1,), -1 / TOKENS)
         role.backward({"pass": step, "lanes": [{"logProbs": place(gradient)}]})
@@ -79,26 +46,6 @@ def train(role):
         role.step(adamw)
         seconds.append(time.perf_counter() - began)
     return [piece.weights.clone() for piece in role.state.pieces], min(seconds)
-
-
-def sample(role):
-    """Tokens per second of some responses at once."""
-    fill(role)
-    role.room({"maxSeqs": 8, "maxModelLen": 512})
-    random = {"seed": [1, 2], "draw": 0, "turn": 0}
-    role.submit(
-        {
-            "prompt": list(range(16)),
-            "samples": [{"key": key, "random": {**random, "sample": key}} for key in range(1, 9)],
-            "sampling": {"temperature": 1.0, "topK": 0, "topP": 1.0, "minP": 0.0, "repetitionPenalty": 1.0},
-            "maxNewTokens": RESPONSE,
-            "stopTokens": [],
-        }
-    )
-    began, made = time.perf_counter(), 0
-    while role.live or role.waiting:
-        made += len(role.step({})["keys"])
-    return made / (time.perf_counter() - began)
 
 
 def main(kind, threads, folder):
@@ -115,14 +62,14 @@ def main(kind, threads, folder):
             "seconds": 60,
         }
     )
-    print(json.dumps({"device": device.facts(group)}), flush=True)
+    print(json.dumps({"devices": devices(kind)}), flush=True)
     for compute in ("fp32", "bf16"):
         opened = {"folder": folder, "head": "tokens", "compute": compute}
         role = Training(group, Arrays, {**opened, "trainable": True})
         (first, seconds), (second, _) = train(role), train(role)
         repeats = all(torch.equal(one, other) for one, other in zip(first, second))
         finite = all(bool(one.isfinite().all()) for one in first)
-        rate = sample(Decoding(group, Arrays, opened))
+        _, rate = sample(Decoding(group, Arrays, opened))
         print(
             json.dumps(
                 {

@@ -13,6 +13,9 @@ print(
             "python": platform.python_version(),
             "torch": torch.__version__,
             "transformers": transformers.__version__,
+            # The version of CUDA or ROCm for which torch is built.
+            "cuda": torch.version.cuda,
+            "rocm": torch.version.hip,
             "cpu": torch.backends.cpu.get_cpu_capability(),
             "gpus": [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())] if cuda else [],
         }

@@ -1,4 +1,5 @@
 /** The driven runs of a stack of one machine, as files under PETREL_HOME, which only its user can write. */
+import { randomUUID } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -14,6 +15,8 @@ const fileSchema = z.object({
   kind: z.enum(RUN_KINDS),
   /** The command that is about to start the run. The file stays until that process dies. */
   startedBy: z.object({ pid: z.int(), startTime: z.string() }).optional(),
+  /** Differs from note to note. Absent in those of older versions. */
+  note: z.string().optional(),
 });
 
 export class HomeRuns implements DrivenRuns {
@@ -43,18 +46,21 @@ export class HomeRuns implements DrivenRuns {
     return homeJsonNames(this.#folder).flatMap((name) => {
       const found = this.#read(name);
       if (found === undefined) return [];
-      const { startedBy, ...run } = found;
-      return { ...run, isStarting: startedBy !== undefined && isAlive(startedBy), notes: [] };
+      const { startedBy, note, ...run } = found;
+      const isStarting = startedBy !== undefined && isAlive(startedBy);
+      return { ...run, isStarting, notes: note === undefined ? [] : [note] };
     });
   }
 
-  async forget({ runId }: NotedRun): Promise<void> {
+  async forget({ runId, notes }: NotedRun): Promise<void> {
+    // A resume may have noted the run again since its end was read. Without the note nobody would drive it.
+    if (this.#read(`${runId}.json`)?.note !== notes[0]) return;
     rmSync(join(this.#folder, `${runId}.json`), { force: true });
   }
 
   #write({ runId, store, kind, startedBy }: z.infer<typeof fileSchema>): void {
     mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
-    const content = { runId, store, kind, ...(startedBy && { startedBy }) };
+    const content = { runId, store, kind, ...(startedBy && { startedBy }), note: randomUUID() };
     writeHomeJson(join(this.#folder, `${runId}.json`), content);
   }
 

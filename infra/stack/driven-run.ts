@@ -15,7 +15,7 @@ export interface DrivenRun {
 export interface NotedRun extends DrivenRun {
   /** A command is about to queue the run again and start its workflow: its state in the store may be an old one. */
   readonly isStarting: boolean;
-  /** Keys of its notes, where there can be several. */
+  /** What tells its notes from later ones of the same run. */
   readonly notes: readonly string[];
 }
 

@@ -16,7 +16,25 @@ describe('the runs that a stack drives', () => {
     await drivenRuns(home).note({ ...run, kind: 'rl' });
     expect(await drivenRuns(home).drives(run)).toBe(true);
     expect(await drivenRuns(home).drives({ ...run, store: 'file:///tmp/of-somebody-else' })).toBe(false);
-    await drivenRuns(home).forget({ ...run, kind: 'rl', isStarting: false, notes: [] });
+    for (const known of await drivenRuns(home).all()) await drivenRuns(home).forget(known);
+    expect(await drivenRuns(home).drives(run)).toBe(false);
+  });
+
+  it('include a run that a command starts again while its end is forgotten', async () => {
+    const runs = drivenRuns(home);
+    await runs.note({ ...run, kind: 'rl' });
+    const [ended] = await runs.all();
+    if (ended === undefined) throw new Error('nothing is noted');
+    await runs.note({ ...run, kind: 'rl' });
+    await runs.forget(ended);
+    expect(await runs.drives(run)).toBe(true);
+    for (const known of await runs.all()) await runs.forget(known);
+    expect(await runs.drives(run)).toBe(false);
+  });
+
+  it('are forgotten when an older version noted them', async () => {
+    writeFileSync(join(home, 'driven', `${run.runId}.json`), JSON.stringify({ ...run, kind: 'rl' }));
+    for (const known of await drivenRuns(home).all()) await drivenRuns(home).forget(known);
     expect(await drivenRuns(home).drives(run)).toBe(false);
   });
 

@@ -29,21 +29,39 @@ const wanted =
 /** A graph in place of safetensors, and its weights where they do not fit into it. */
 const graph = /^model\.onnx([._]data)?$/;
 
+/** A whole model may have the config of an adapter beside it. It is none. */
+const isOfAdapter = (name: string, base: Digest | undefined): boolean =>
+  base !== undefined && name === 'adapter_config.json';
+
 /** Weights are read only where they are used. */
 const isWeights = (name: string): boolean => name.endsWith('.safetensors') || graph.test(name);
 
 /** Files that belong to the model even when the tokenizer comes from another folder. */
 const modelOnly = /^(config|generation_config)\.json$|\.safetensors/;
 
+/** A model in the store. */
+export interface StoredModel {
+  readonly files: readonly FileFact[];
+  /** The model whose weights an adapter adds to. Its folder lies beside the adapter's. */
+  readonly base?: Digest | undefined;
+}
+
 /**
  * Stores the model once; the same content gives the same digest, whatever its folder. Tokenizer files come from
- * `tokenizerFolder`, usually the same folder.
+ * `tokenizerFolder`, usually the same folder. `base`: the folder is an adapter's, of this stored model.
  */
-export async function storeModelFolder(store: Store, folder: string, tokenizerFolder = folder): Promise<Digest> {
-  const own = await readdir(folder);
+export async function storeModelFolder(
+  store: Store,
+  folder: string,
+  tokenizerFolder = folder,
+  base?: Digest,
+): Promise<Digest> {
+  const own = (await readdir(folder)).filter(
+    (name) => wanted.test(name) || graph.test(name) || isOfAdapter(name, base),
+  );
   const hasTensors = own.some((name) => name.endsWith('.safetensors'));
   const paths = [
-    ...own.filter((name) => modelOnly.test(name) && wanted.test(name)).map((name) => join(folder, name)),
+    ...own.filter((name) => modelOnly.test(name) || isOfAdapter(name, base)).map((name) => join(folder, name)),
     ...own.filter((name) => graph.test(name) && !hasTensors).map((name) => join(folder, name)),
     ...(await readdir(tokenizerFolder))
       .filter((name) => !modelOnly.test(name) && wanted.test(name))
@@ -54,12 +72,10 @@ export async function storeModelFolder(store: Store, folder: string, tokenizerFo
     files.push({ path, name: basename(path), bytes: (await stat(path)).size, sha256: await fileDigest(path) });
   }
   const facts: FileFact[] = files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 }));
-  const digest = digestOf({ format: 1, files: facts });
+  const named = { format: 1, files: facts, ...(base !== undefined && { base }) };
+  const digest = digestOf(named);
   // Written first: the manifest tells the janitor that the folder is petrel's, also when this process dies halfway.
-  await store.put(
-    keys.model(digest, modelManifestName),
-    new TextEncoder().encode(JSON.stringify({ format: 1, files: facts })),
-  );
+  await store.put(keys.model(digest, modelManifestName), new TextEncoder().encode(JSON.stringify(named)));
   for (const { path, name, bytes, sha256 } of files) {
     const key = keys.model(digest, name);
     if (!(await isThere(store, key, bytes, sha256)))
@@ -83,8 +99,11 @@ async function isThere(store: Store, key: string, bytes: number, sha256: Digest)
   return true;
 }
 
-/** Which files the caller will read: `text` leaves out the weights, because hashing them is slow. */
-export type ModelPart = 'all' | 'text';
+/**
+ * Which files the caller will read: `text` leaves out the weights, because hashing them is slow. `opening`: what an
+ * engine reads before the weights of a state come: of an adapter, that is all of its base.
+ */
+export type ModelPart = 'all' | 'text' | 'opening';
 
 /**
  * A local folder with the model's files: the store's own folder, or a copy under `cache` for a bucket. This process
@@ -98,8 +117,8 @@ export async function modelFolder(
   part: ModelPart = 'all',
   onBytes: () => void = () => {},
 ): Promise<string> {
-  const manifest = await once(`${store.place} ${digest}`, () => readModelManifest(store, digest));
-  const files = manifest.filter(({ name }) => part === 'all' || !isWeights(name));
+  const model = await once(`${store.place} ${digest}`, () => readModel(store, digest));
+  const files = model.files.filter(({ name }) => part === 'all' || !isWeights(name));
   const key = keys.model(digest, modelManifestName);
   const own = store.localPath(key);
   const folder = own === undefined ? join(cache, 'models', digest) : dirname(own);
@@ -109,18 +128,23 @@ export async function modelFolder(
     await once(`${store.place} ${folder} ${file.name}`, () =>
       makeSure(store, digest, file, folder, own !== undefined, onBytes),
     );
+  if (model.base !== undefined && part !== 'text') await modelFolder(store, model.base, cache, 'all', onBytes);
   return folder;
 }
 
 /** Names, sizes and digests of a model's files. The list itself is checked against the model's name. */
 export async function readModelManifest(store: Store, digest: Digest): Promise<readonly FileFact[]> {
+  return (await readModel(store, digest)).files;
+}
+
+async function readModel(store: Store, digest: Digest): Promise<StoredModel> {
   const key = keys.model(digest, modelManifestName);
   const bytes = await store.get(key);
   if (bytes === undefined) throw missing(store, key);
-  const files = parseManifest(bytes);
-  if (files === undefined || digestOf({ format: 1, files }) !== digest)
+  const model = parseManifest(bytes);
+  if (model === undefined || digestOf({ format: 1, ...model }) !== digest)
     throw damage('DamagedModel', key, 'it does not match its name', howToRestore);
-  return files;
+  return model;
 }
 
 /** Throws PauseError `DamagedModel` or `MissingModel` unless the file in the store matches the manifest. */
@@ -149,11 +173,15 @@ const manifestSchema = z.object({
   files: z.array(
     z.object({ name: z.string().regex(/^(?!\.\.?$)[^/]+$/), bytes: z.int().nonnegative(), sha256: z.string() }),
   ),
+  base: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .optional(),
 });
 
-function parseManifest(bytes: Uint8Array): readonly FileFact[] | undefined {
+function parseManifest(bytes: Uint8Array): StoredModel | undefined {
   try {
-    return manifestSchema.safeParse(JSON.parse(new TextDecoder().decode(bytes))).data?.files;
+    return manifestSchema.safeParse(JSON.parse(new TextDecoder().decode(bytes))).data;
   } catch {
     return undefined; // not JSON, so it cannot match its name
   }

@@ -1,13 +1,12 @@
 /** Converts a Hugging Face `config.json`, with the keys of transformers 4 or 5, to a decoder as data. */
-import { InvalidInputError } from '../../core/errors.ts';
 import type { HeadKind } from '../../core/ports/policy.ts';
-import { headClasses, scoreConfig } from '../../models/config.ts';
+import { headClasses, labelsOf, requireOneScore, scoreConfig } from '../../models/config.ts';
 import type { DecoderSpec, HeadSpec } from './spec.ts';
 import type { DecoderBody, Family } from './families/family.ts';
 import { families } from './families/index.ts';
 import { refusal } from './families/parts.ts';
 import { Tensors } from './families/tensors.ts';
-import { Fields, isObject, show } from '../../models/fields.ts';
+import { Fields, show } from '../../models/fields.ts';
 
 const supportedDtypes = ['float32', 'bfloat16', 'float16'] as const;
 
@@ -45,12 +44,9 @@ export function readDecoderSpec(
  * for a classifier with another number of labels.
  */
 export function readScoreSpec(configJson: unknown, where = 'config.json'): DecoderSpec {
-  const spec = readDecoderSpec(scoreConfig(configJson as Record<string, unknown>), where, ['scores']);
-  if (spec.head.kind === 'scores' && spec.head.labels !== 1)
-    throw new InvalidInputError(`${where}: a reward model gives one score, found ${spec.head.labels} labels`, {
-      where,
-      hint: 'use a sequence classifier with num_labels 1',
-    });
+  const config = configJson as Record<string, unknown>;
+  const spec = readDecoderSpec(scoreConfig(config), where, ['scores']);
+  requireOneScore(config, where);
   return spec;
 }
 
@@ -69,16 +65,10 @@ function readHead(config: Fields, tensors: Tensors, kind: HeadKind, body: Decode
     const part = tied ? { weight: embedding.table, rows: vocab } : tensors.linear('lm_head', vocab, hidden);
     return { kind, projection: [part], softcap };
   }
-  const labels = readLabels(config);
+  const labels = labelsOf(config);
   if (kind === 'scores') return { kind, labels, projection: [tensors.linear('score', labels, hidden)] };
   if (labels !== 1) throw refusal(config, `a value head has one label, found ${labels} (num_labels or id2label)`);
   return { kind, projection: [tensors.linear('score', 1, hidden, true)] };
-}
-
-/** `num_labels`, or the number of names in `id2label`; transformers' default is 2. */
-function readLabels(config: Fields): number {
-  const names = config.get('id2label');
-  return config.size('num_labels', isObject(names) ? Object.keys(names).length : 2, 1 << 20);
 }
 
 /** Names of classes in transformers, such as `LlamaForCausalLM`, whose models have one of these heads. */

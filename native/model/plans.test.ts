@@ -32,6 +32,7 @@ const wanted: ProcessWanted = {
   compute: 'fp32',
   trained: 0,
   frozen: 0,
+  ranks: 1,
   tokens: 10,
   machineBytes: 1e9,
 };

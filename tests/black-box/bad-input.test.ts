@@ -319,8 +319,7 @@ async function refused(one: Case): Promise<void> {
 /** A hint of a recipe's error is the last line of its text, indented. */
 const multiline = ({ source }: RegExp): RegExp => new RegExp(source.replace(/^\^/, '^\\s*'), 'm');
 
-async function isMended({ with: wrong, mended }: Case): Promise<void> {
-  if (mended === undefined) return;
+async function isMended({ with: wrong, mended = [] }: Case): Promise<void> {
   const planned = await user.petrel('plan', 'recipe.yaml', ...wrong, ...mended);
   expect(planned.code, planned.out + planned.err).toBe(0);
 }
@@ -332,7 +331,6 @@ describe('is refused by the recipe alone:', () => {
     expect(planned.code, planned.out + planned.err).toBe(2);
     expect(planned.err).toMatch(multiline(one.hint));
     await refused(one);
-    await isMended(one);
   });
 });
 
@@ -344,6 +342,12 @@ describe('is refused at the start:', () => {
     const failed = planned.json<Plan>().checks.filter(({ status }) => status === 'failed');
     expect(failed).toMatchObject([{ detail: expect.stringMatching(one.says), hint: expect.stringMatching(one.hint) }]);
     await refused(one);
+  });
+});
+
+describe('is accepted with what the hint says:', { tags: ['long'] }, () => {
+  it.each([...atParse, ...atStart].filter(({ mended }) => mended !== undefined))('$what', async (one) => {
+    prepare(one);
     await isMended(one);
   });
 });

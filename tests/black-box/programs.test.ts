@@ -93,6 +93,7 @@ def compute_score(data_source, solution_str, ground_truth, extra_info, **setting
 
 it.skipIf(!canRun).each([true, false])(
   'a scorer of the user with reward.sandbox: %s sees what is outside only without it',
+  { tags: ['long'] },
   async (sandbox) => {
     const address = server.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;

@@ -20,7 +20,7 @@ describe('a name that a run cannot have', () => {
 });
 
 describe('an error of one run', () => {
-  it("is not shown on the worker's row for another run", async () => {
+  it("is not shown on the worker's row for another run", { tags: ['long'] }, async () => {
     user.write(
       'throws.mjs',
       'export function computeScore({ solutionStr, groundTruth }) { if (solutionStr !== groundTruth) throw new Error("no idea"); return 1; }\n',

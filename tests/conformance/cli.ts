@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util';
 import { readEnvironment } from '../../infra/engines/environment.ts';
 import { petrelHome } from '../../infra/home.ts';
 import { hfSamplers, torchEngines } from '../../workers/engine/engines/torch/index.ts';
+import { loraEvaluator } from './families/lora.ts';
 import { modelsEvaluator } from './families/models.ts';
 import { loadGolden } from './load.ts';
 import { evaluators } from './registry.ts';
@@ -55,7 +56,8 @@ function chosenFor(engine: string, ranks: number): readonly Evaluator[] {
   if (environment === undefined) throw new Error('torch is not installed here: petrel engine install torch');
   const own = { ...environment, threads: 2 };
   const options = { compute: 'fp32', deterministic: true, threads: 2, ranks } as const;
-  return [modelsEvaluator(torchEngines(own), hfSamplers(own), options, () => true)];
+  const engines = torchEngines(own);
+  return [modelsEvaluator(engines, hfSamplers(own), options, () => true), loraEvaluator(engines, options)];
 }
 
 function splitNames(value: string): string[] {

@@ -6,20 +6,20 @@ import fc from 'fast-check';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { forwardOne } from '../../core/ports/one-lane.ts';
 import { at } from '../../core/at.ts';
-import type { SamplingEngine, TrainingEngine } from '../../core/ports/engines.ts';
+import type { ModelRef, SamplingEngine, TrainingEngine } from '../../core/ports/engines.ts';
 import { blockHashes } from '../../core/parameters.ts';
 import { stateParts } from '../../core/records/state-parts.ts';
 import type { AdamW, PackedBatch, PolicyEngine, StateSource } from '../../core/ports/policy.ts';
 import type { ComputeType } from '../../core/parameters.ts';
 import { publishedBytes } from '../../core/records/publications.ts';
 import { blockHasher } from '../../log/objects/block-hasher.ts';
+import type { SamplingSettings } from '../../core/sampling-settings.ts';
 import type { DecodedTokens, GenerateRequest, OwningSampler, SamplerRoom } from '../../core/ports/sampler.ts';
 import { rootOf } from '../../workers/engine/engines/roots.ts';
 import { batchOf, randomOf } from '../../native/testing/decoders.ts';
 import { savedModel } from './model.ts';
 
 const vocab = 41;
-const model = savedModel({ vocab_size: vocab });
 const base = { compute: 'fp32', deterministic: true, threads: 1, trainable: true } as const;
 const adamw: AdamW = { lr: 0.01, beta1: 0.9, beta2: 0.99, eps: 1e-8, weightDecay: 0.1, maxGradNorm: 1 };
 const batch = batchOf({ vocab }, [7, 3, 5], 11);
@@ -88,24 +88,29 @@ class Lent<T extends { close(): Promise<void> }> {
   }
 }
 
-/** `sampling`: the engine whose sampler loads what the other one publishes. */
-export function engineContract(name: string, engines: TrainingEngine, sampling: SamplingEngine, ranks = 1): void {
-  const options = { ...base, ranks };
-  const policies = new Lent((compute) => engines.open(model, { ...options, compute }));
-  const samplers = new Lent((compute) => sampling.sampler(model, { ...options, compute }));
-  const policy = async (seed: number, compute: ComputeType = 'fp32') => {
+type Policies = (seed: number, compute?: ComputeType) => Promise<PolicyEngine>;
+
+/** Gives a policy with random weights. */
+function lentPolicies(engines: TrainingEngine, model: ModelRef, ranks: number): Policies {
+  const policies = new Lent((compute) => engines.open(model, { ...base, ranks, compute }));
+  afterEach(() => policies.takeBack());
+  afterAll(() => policies.close());
+  return async (seed, compute = 'fp32') => {
     const engine = await policies.take(compute);
     await engine.load(randomState(engine, seed));
     return engine;
   };
-  afterEach(() => {
-    policies.takeBack();
-    samplers.takeBack();
-  });
-  afterAll(async () => {
-    await policies.close();
-    await samplers.close();
-  });
+}
+
+/** `sampling`: the engine whose sampler loads what the other one publishes. */
+export function engineContract(
+  name: string,
+  engines: TrainingEngine,
+  sampling: SamplingEngine,
+  { ranks = 1, model = savedModel({ vocab_size: vocab }) }: { readonly ranks?: number; readonly model?: ModelRef } = {},
+): void {
+  const options = { ...base, ranks };
+  const policy = lentPolicies(engines, model, ranks);
 
   describe(`${name}: a model that is loaded`, () => {
     it('throws InvalidInputError for a model that it cannot run', async () => {
@@ -264,6 +269,37 @@ export function engineContract(name: string, engines: TrainingEngine, sampling: 
     });
   });
 
+  samplers(name, policy, sampling, model, { sameBits: sampling.name === engines.name, reports: () => true });
+}
+
+/** Can the sampler give the log-probs of the model when it samples so? */
+type Reports = (settings: SamplingSettings) => boolean;
+
+/**
+ * The part of the contract for an engine that only samples; `model`: one that it can run. Where it cannot report the
+ * model's log-probs, it must refuse.
+ */
+export function samplerContract(
+  name: string,
+  engines: TrainingEngine,
+  sampling: SamplingEngine,
+  model: ModelRef,
+  reports: Reports = () => true,
+): void {
+  samplers(name, lentPolicies(engines, model, 1), sampling, model, { sameBits: false, reports });
+}
+
+/** `sameBits`: the policy is of the same engine. */
+function samplers(
+  name: string,
+  policy: Policies,
+  sampling: SamplingEngine,
+  model: ModelRef,
+  { sameBits, reports }: { readonly sameBits: boolean; readonly reports: Reports },
+): void {
+  const lent = new Lent((compute) => sampling.sampler(model, { ...base, compute }));
+  afterEach(() => lent.takeBack());
+  afterAll(() => lent.close());
   const prompt = Int32Array.of(3, 9, 4);
   const request = (keys: readonly number[], maxNewTokens = 6): GenerateRequest => ({
     prompt,
@@ -274,7 +310,7 @@ export function engineContract(name: string, engines: TrainingEngine, sampling: 
   });
   /** It has the weights of this policy. */
   const samplerWith = async (engine: PolicyEngine, room: SamplerRoom): Promise<OwningSampler> => {
-    const sampler = await samplers.take('fp32');
+    const sampler = await lent.take('fp32');
     await sampler.use(await publicationOf(engine), { format: 'F32', hash: 'blake3' });
     await sampler.makeRoom(room);
     return sampler;
@@ -315,7 +351,7 @@ export function engineContract(name: string, engines: TrainingEngine, sampling: 
   describe(`${name}: a sampler with weights of its own`, () => {
     it('names the weights that it has loaded by their digest', async () => {
       const [one, two] = [await policy(8), await policy(9)];
-      const sampler = await samplers.take('fp32');
+      const sampler = await lent.take('fp32');
       for (const engine of [one, two, one])
         expect(await sampler.use(await publicationOf(engine), { format: 'F32', hash: 'blake3' })).toBe(
           await rootOf(engine, 'weights', 'blake3'),
@@ -333,11 +369,43 @@ export function engineContract(name: string, engines: TrainingEngine, sampling: 
         for (const [key, { tokens, logProbs }] of await drain(sampler.generate([request([1, 2, 3])]))) {
           const own = await scored(engine, prompt, tokens);
           const where = `round ${round}, sample ${key}`;
-          if (sampling.name === engines.name) expect(own, where).toEqual(logProbs);
+          if (sameBits) expect(own, where).toEqual(logProbs);
           // Another engine sums in another order.
           else own.forEach((value, t) => expect(value, where).toBeCloseTo(at(logProbs, t), 4));
         }
       }
+    });
+  });
+
+  describe(`${name}: a sampler that filters tokens`, () => {
+    const settings = { temperature: 0.7, topK: 5, topP: 0.9, minP: 0.01, repetitionPenalty: 1 };
+
+    it.each([
+      ['at a temperature', settings],
+      ['with a penalty', { ...settings, repetitionPenalty: 1.3 }],
+      ['with no choice', { ...settings, temperature: 0, topP: 1 }],
+    ])('gives the log-probs of the model and of what is left: %s', async (_, given) => {
+      const engine = await policy(13);
+      const sampler = await samplerWith(engine, { maxSeqs: 4, maxModelLen: 16 });
+      const sampled = drain(sampler.generate([{ ...request([1, 2, 3, 4]), sampling: given }]));
+      if (!reports(given)) return expect(sampled).rejects.toMatchObject({ code: 'WrongServer' });
+      const samples = await sampled;
+      for (const { tokens, logProbs, samplingLogProbs } of samples.values()) {
+        const own = await scored(engine, prompt, tokens, given.temperature || 1);
+        own.forEach((value, t) => expect(value).toBeCloseTo(at(logProbs, t), 4));
+        if (given.temperature === 0) expect(samplingLogProbs).toEqual(samplingLogProbs.map(() => 0));
+        else if (given.repetitionPenalty === 1)
+          samplingLogProbs.forEach((value, t) => expect(value).toBeGreaterThan(at(logProbs, t)));
+      }
+    });
+
+    it('goes on from a prefix, to the tokens that are left', async () => {
+      const sampler = await samplerWith(await policy(13), { maxSeqs: 4, maxModelLen: 16 });
+      const [sample] = request([1]).samples;
+      if (sample === undefined) throw new Error('no sample');
+      const continued = { ...sample, prefix: Int32Array.of(1, 2, 3, 4) };
+      const samples = await drain(sampler.generate([{ ...request([1]), samples: [continued] }]));
+      expect(samples.get(1)?.tokens).toHaveLength(2);
     });
   });
 
@@ -368,23 +436,30 @@ export async function publicationOf(engine: PolicyEngine): Promise<StateSource> 
 export interface Sampled {
   readonly tokens: number[];
   readonly logProbs: number[];
+  readonly samplingLogProbs: number[];
 }
 
 /** The samples of a stream. */
 export async function drain(stream: AsyncIterable<DecodedTokens>): Promise<Map<number, Sampled>> {
   const samples = new Map<number, Sampled>();
-  for await (const { keys, tokens, logProbs } of stream)
+  for await (const { keys, tokens, logProbs, samplingLogProbs } of stream)
     keys.forEach((key, j) => {
-      const sample = samples.get(key) ?? { tokens: [], logProbs: [] };
+      const sample = samples.get(key) ?? { tokens: [], logProbs: [], samplingLogProbs: [] };
       sample.tokens.push(at(tokens, j));
       sample.logProbs.push(at(logProbs, j));
+      if (samplingLogProbs !== undefined) sample.samplingLogProbs.push(at(samplingLogProbs, j));
       samples.set(key, sample);
     });
   return new Map([...samples].sort(([a], [b]) => a - b));
 }
 
 /** The log-probs of a response as a forward pass gives them. */
-async function scored(engine: PolicyEngine, prompt: Int32Array, response: readonly number[]): Promise<number[]> {
+async function scored(
+  engine: PolicyEngine,
+  prompt: Int32Array,
+  response: readonly number[],
+  temperature = 1,
+): Promise<number[]> {
   const tokens_N = Int32Array.from([...prompt, ...response]);
   const { outputs } = await forwardOne(
     engine,
@@ -394,7 +469,7 @@ async function scored(engine: PolicyEngine, prompt: Int32Array, response: readon
       positions_P: Int32Array.from(response, (_, t) => prompt.length - 1 + t),
       targets_P: Int32Array.from(response),
     },
-    { temperature: 1, wants: ['logProbs'], keep: false },
+    { temperature, wants: ['logProbs'], keep: false },
   );
   return [...outputs.logProbs];
 }

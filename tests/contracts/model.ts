@@ -3,7 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ModelRef } from '../../core/ports/engines.ts';
-import { llama } from '../random-model.ts';
+import { createAdapter } from '../../models/lora.ts';
+import { llama, saveRandomModel } from '../random-model.ts';
 import type { ModelSizes } from '../random-model.ts';
 
 const sizes: ModelSizes = {
@@ -19,6 +20,16 @@ const sizes: ModelSizes = {
 const folders = mkdtempSync(join(tmpdir(), 'petrel-engine-contract-'));
 process.once('exit', () => rmSync(folders, { recursive: true, force: true }));
 let count = 0;
+
+/** A new adapter of a model with random weights, which lies in the folder `base` beside it. */
+export async function savedAdapter(some: Partial<ModelSizes> = {}): Promise<ModelRef> {
+  const folder = join(folders, String(count++));
+  await saveRandomModel(join(folder, 'base'), { ...sizes, ...some }, 0.3);
+  const settings = { rank: 3, alpha: 4, targets: 'all-linear', seed: 1, task: 'CAUSAL_LM' } as const;
+  for (const [name, bytes] of Object.entries(await createAdapter(join(folder, 'base'), 'base', settings)))
+    writeFileSync(join(folder, name), bytes);
+  return { folder, head: 'tokens' };
+}
 
 /** `more`: other fields of its config.json. */
 export function savedModel(some: Partial<ModelSizes> = {}, more: object = {}): ModelRef {

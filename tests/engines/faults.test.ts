@@ -12,7 +12,7 @@ import { batchOf } from '../../native/testing/decoders.ts';
 import type { TorchOptions } from '../../workers/engine/engines/torch/index.ts';
 import { learn, randomState } from '../contracts/engine.ts';
 import { savedModel } from '../contracts/model.ts';
-import { torchHere } from './torch-here.ts';
+import { torchHere } from './engines-here.ts';
 
 const model = savedModel({ num_hidden_layers: 12, hidden_size: 96, intermediate_size: 256 });
 const options = { compute: 'fp32', deterministic: true, threads: 2, trainable: true, ranks: 2 } as const;
@@ -65,7 +65,7 @@ describe('a rank that hangs', () => {
 describe('a worker that is killed', () => {
   it('leaves no rank', async () => {
     const program = `
-      import { torchHere } from './tests/engines/torch-here.ts';
+      import { torchHere } from './tests/engines/engines-here.ts';
       const pids = [];
       const engines = torchHere({ onStart: (child) => pids.push(child.pid) });
       const model = ${JSON.stringify(model)};

@@ -5,7 +5,7 @@ import type { ChildProcess } from 'node:child_process';
 import { actorOf } from '../../core/records/components.ts';
 import { InProcessLoop, sevens } from '../in-process-loop.ts';
 import type { RunInProcess } from '../in-process-loop.ts';
-import { hfHere, torchHere } from './torch-here.ts';
+import { hfHere, torchHere } from './engines-here.ts';
 
 const recipe = {
   trainer: { engine: 'torch', fsdp_size: 2, total_training_steps: 3, save_freq: 2 },

@@ -11,7 +11,7 @@ import { nativeEngines } from '../../workers/engine/engines/native/index.ts';
 import { rootsOf } from '../../workers/engine/engines/roots.ts';
 import { learn, partOf, randomState } from '../contracts/engine.ts';
 import { savedModel } from '../contracts/model.ts';
-import { torchHere } from './torch-here.ts';
+import { torchHere } from './engines-here.ts';
 
 // No size is divided evenly by two or three ranks.
 const model = savedModel({ hidden_size: 20, num_attention_heads: 5, num_key_value_heads: 1, intermediate_size: 35 });

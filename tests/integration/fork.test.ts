@@ -60,7 +60,7 @@ describe('a fork (seed 42)', () => {
     });
   });
 
-  it('with changes is another experiment, and a fork can be forked', async () => {
+  it('with changes is another experiment, and a fork can be forked', { tags: ['long'] }, async () => {
     const origin = await loop.completed(recipe);
     const before = await loop.states(origin);
     const fork = await forked(origin.runId, '--from', '2', 'actor.optim.lr=0.001', 'seed=7', '--name', 'gentle');

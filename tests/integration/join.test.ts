@@ -147,11 +147,12 @@ it('vanishes with all its processes, and another machine finishes the run', asyn
   const run = await loop.start({ trainer: { total_training_steps: 8 } });
   await loop.until(run, 'an iteration', async () => (await loop.iterations(run)).length > 0);
   await first.kill();
+  const instanceOf = ({ said }: JoinedMachine) => /joined \S+ as (lab-[0-9a-f]{12})/.exec(said())?.[1];
+  // Before the server has noticed the loss, a machine that joins is one more, and replaces none.
+  await loop.said(run, new RegExp(`warn control: lost: worker ${instanceOf(first)}/w1 `));
   const second = machine(file);
   await loop.reaches(run, 'completed');
-  const instanceOf = ({ said }: JoinedMachine) => /joined \S+ as (lab-[0-9a-f]{12})/.exec(said())?.[1];
   expect(await writersOf(run)).toEqual(new Set([`${instanceOf(first)}/w1`, `${instanceOf(second)}/w1`]));
-  await loop.said(run, new RegExp(`warn control: lost: worker ${instanceOf(first)}/w1 `));
   await loop.said(run, new RegExp(`control: replaced: worker ${instanceOf(first)}/w1 by ${instanceOf(second)}/w1`));
 });
 

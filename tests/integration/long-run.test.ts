@@ -1,5 +1,6 @@
 // @module-tag long
 /** Runs of many iterations: their histories stay small, and they continue as new without loss. */
+import { WorkflowNotFoundError } from '@temporalio/client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { DesiredState } from '../../core/run-states.ts';
 import { desiredStateSignal } from '../../core/wire/workflow.ts';
@@ -144,7 +145,13 @@ describe(`a run of ${iterations} iterations that continues as new every few of t
     const sending = (async () => {
       while (running) {
         const desired: DesiredState = (await run.log.status())?.wish ?? 'run';
-        await loop.client.workflow.getHandle(run.runId).signal(desiredStateSignal, desired);
+        await loop.client.workflow
+          .getHandle(run.runId)
+          .signal(desiredStateSignal, desired)
+          .catch((error: unknown) => {
+            // On a machine that answers no task for seconds, the control process puts another one in its place.
+            if (!(error instanceof WorkflowNotFoundError)) throw error;
+          });
         sent += 1;
       }
     })();

@@ -77,7 +77,7 @@ describe('the loss and the estimator of the example (seed 42)', () => {
     expect(await loop.store.head(blob)).toBeGreaterThan(100);
   });
 
-  it('give the same bits when the trainer is killed and replays', async () => {
+  it('give the same bits when the trainer is killed and replays', { tags: ['long'] }, async () => {
     const { loss, estimator, remove } = exampleFiles();
     const run = await loop.create(recipeOf(loss, estimator));
     remove();

@@ -38,7 +38,7 @@ describe('two runs on one trainer (seed 42)', () => {
     expect(await loop.states(second)).toEqual((await loop.states(first)).slice(0, 3));
   });
 
-  it('get it in the order of their first request', async () => {
+  it('get it in the order of their first request', { tags: ['long'] }, async () => {
     const first = await loop.start(long);
     await loop.passes(first, 1);
     const waiting = [await queuedBehind(first), await queuedBehind(first), await queuedBehind(first)];
@@ -49,7 +49,7 @@ describe('two runs on one trainer (seed 42)', () => {
     expect(new Set(begun).size).toBe(3);
   });
 
-  it('do the same when one is deterministic and the other is not', async () => {
+  it('do the same when one is deterministic and the other is not', { tags: ['long'] }, async () => {
     const first = await loop.start(long);
     await loop.passes(first, 1);
     const second = await queuedBehind(first, { deterministic: false });

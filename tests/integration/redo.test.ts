@@ -95,7 +95,7 @@ describe('resume --from (seed 42)', () => {
     expect(states[2]).not.toBe(undisturbed[2]);
   });
 
-  it('is the only way to continue a cancelled run', async () => {
+  it('is the only way to continue a cancelled run', { tags: ['long'] }, async () => {
     const run = await loop.start(recipe);
     await loop.passes(run, 2);
     await loop.tell(run, 'cancel');
@@ -105,7 +105,7 @@ describe('resume --from (seed 42)', () => {
     expect(await provenStates(run)).toEqual(undisturbed);
   });
 
-  it('works in a paused run, whose workflow continues in the new term', async () => {
+  it('works in a paused run, whose workflow continues in the new term', { tags: ['long'] }, async () => {
     const run = await loop.start(recipe);
     await loop.passes(run, 2);
     await loop.tell(run, 'pause');

@@ -24,7 +24,7 @@ let cluster: NatsCluster;
 let temporal: Awaited<ReturnType<typeof startTemporal>>;
 
 beforeAll(async () => {
-  cluster = await startNatsCluster(join(place.home, 'cluster'));
+  cluster = await startNatsCluster();
   temporal = await startTemporal(join(place.home, 'temporal'));
   const client = await connectTemporalClient(temporal);
   await client.workflowService.registerNamespace({

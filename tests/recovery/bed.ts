@@ -1,21 +1,30 @@
 /** Shared by all seeds: one stack with the injector, the recipe, and the results of the undisturbed run. */
-import { writeFileSync } from 'node:fs';
+import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { mergeTrees } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';
+import { patienceVariable } from '../../infra/engines/patience.ts';
 import { faultsVariable } from '../../infra/faults/index.ts';
-import { builtFile } from '../../infra/home.ts';
+import { builtFile, petrelHome } from '../../infra/home.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
 import { essencesOf } from '../essences.ts';
 import { InProcessLoop } from '../in-process-loop.ts';
 import type { RunInProcess, ScoreFunction } from '../in-process-loop.ts';
 import { Injector } from '../inject.ts';
+import { tinySizes } from '../loop-inputs.ts';
 import { LoopUnderTest, onePool } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';
+import { engineRecipe } from './engine-choice.ts';
+import type { EngineChoice, Variant } from './engine-choice.ts';
 import { iterations } from './plan.ts';
 import { additionsOf, kindOf, samples } from './subjects.ts';
 import type { Subject } from './subjects.ts';
+
+/** vLLM's attention on a processor knows no head of fewer than 32 values. */
+const sizesForEveryEngine = { ...tinySizes, num_attention_heads: 1, num_key_value_heads: 1 };
+/** After so many seconds a rank of these small models is hung, on a busy machine, too. */
+const enginePatienceS = 20;
 
 /** The values on which two equal runs must agree, per iteration. */
 export type Essence = readonly unknown[];
@@ -23,13 +32,20 @@ export type Essence = readonly unknown[];
 export class Bed {
   readonly loop: LoopUnderTest;
   readonly injector: Injector;
+  readonly engine: EngineChoice | undefined;
   #pools: readonly WorkerPool[] = onePool;
   #scorer = '';
   readonly #undisturbed = new InProcessLoop();
   readonly #references = new Map<Subject, Essence>();
 
-  constructor(store?: string) {
-    this.loop = new LoopUnderTest(store);
+  /** `store`: default: a folder. `engine`: which must be installed; default: the native one. */
+  constructor(store?: string, engine?: EngineChoice) {
+    this.engine = engine;
+    this.loop = new LoopUnderTest(store, engine === undefined ? tinySizes : sizesForEveryEngine);
+    if (engine !== undefined) {
+      symlinkSync(join(petrelHome(), 'engines'), join(this.loop.home, 'engines'));
+      process.env[patienceVariable] = String(enginePatienceS);
+    }
     const folder = join(this.loop.home, 'faults');
     process.env[faultsVariable] = folder; // only the stack's processes read it from now on
     this.injector = new Injector(this.loop.home, folder);
@@ -46,18 +62,31 @@ export class Bed {
   }
 
   /** The run without faults, in this process: whatever a stack's processes are, they must give the same bits. */
-  async reference(subject: Subject): Promise<Essence> {
-    const known = this.#references.get(subject);
-    if (known !== undefined) return known;
-    const data = { train_files: this.loop.inputs.rows(kindOf(subject)) };
-    const run = await this.#undisturbed.completed(mergeTrees(this.#common(subject), { data }), { score });
-    const reference = await essence(run);
+  reference(subject: Subject): Promise<Essence> {
+    return this.#reference(subject, async () => {
+      const data = { train_files: this.loop.inputs.rows(kindOf(subject)) };
+      return essence(await this.#undisturbed.completed(mergeTrees(this.#common(subject), { data }), { score }));
+    });
+  }
+
+  /** The same of another engine, on the stack itself: its bits are those of a worker. `complete`: makes that run. */
+  referenceOnStack(subject: Subject, complete: () => Promise<StartedRun>): Promise<Essence> {
+    return this.#reference(subject, async () => this.essence(await complete()));
+  }
+
+  async #reference(subject: Subject, make: () => Promise<Essence>): Promise<Essence> {
+    const reference = this.#references.get(subject) ?? (await make());
     this.#references.set(subject, reference);
     return reference;
   }
 
   /** All stages, two epochs of two steps, checkpoints every second iteration, a validation at the end. */
-  recipe(subject: Subject): Tree {
+  recipe(subject: Subject, variant?: Variant): Tree {
+    const recipe = this.#whole(subject);
+    return this.engine && variant ? mergeTrees(recipe, engineRecipe(this.engine, variant)) : recipe;
+  }
+
+  #whole(subject: Subject): Tree {
     const reward = { custom_reward_function: { path: this.#scorer, deterministic: true }, num_workers: 1 };
     return samples(subject) ? mergeTrees(this.#common(subject), { reward }) : this.#common(subject);
   }
@@ -86,6 +115,7 @@ export class Bed {
     this.injector.disarmAll();
     this.injector.close();
     delete process.env[faultsVariable];
+    delete process.env[patienceVariable];
     await this.#undisturbed.remove();
     await this.loop.remove();
   }

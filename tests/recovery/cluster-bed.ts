@@ -23,7 +23,7 @@ export class ClusterBed {
   async up(): Promise<void> {
     const { home } = this.bed.loop;
     if (this.#cluster === undefined) {
-      this.#cluster = await startNatsCluster(join(home, 'cluster'));
+      this.#cluster = await startNatsCluster();
       const { urls, credentials, systemCredentials } = this.#cluster;
       const nats = { urls, credentials, system_credentials: systemCredentials };
       writeFileSync(join(home, 'stack.yaml'), JSON.stringify({ nats }));
@@ -32,7 +32,10 @@ export class ClusterBed {
   }
 
   async remove(): Promise<void> {
-    await this.bed.remove();
-    await this.#cluster?.stop();
+    try {
+      await this.bed.remove();
+    } finally {
+      await this.#cluster?.stop();
+    }
   }
 }

@@ -1,15 +1,19 @@
 /**
- * `npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--subject <name>] [--alone] [--machines] [--store
- * <folder or s3://…>] [--json]` `--subject`: the run that is disturbed (subjects.ts); default: grpo. `--machines`:
- * faults of machines that have joined, and of the control machine (machine-plan.ts), one per run. `--alone`: one fault
- * per run, each fault in turn, and the cost of each compared with an undisturbed run.
+ * `npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--subject <name>] [--alone] [--machines] [--engine
+ * <torch | torch,hf | torch,vllm>] [--store <folder or s3://…>] [--json]` `--subject`: the run that is disturbed
+ * (subjects.ts); default: grpo. `--machines`: faults of machines that have joined, and of the control machine
+ * (machine-plan.ts), one per run. `--engine`: runs on engines that are installed, and faults of their processes, too
+ * (engine-pairs.ts). `--alone`: one fault per run, each fault in turn, and the cost of each compared with an
+ * undisturbed run.
  */
 import { parseArgs } from 'node:util';
 import { Bed } from './bed.ts';
 import { playMachines } from './machine-play.ts';
-import { faults } from './pairs.ts';
+import { allFaults } from './pairs.ts';
+import { engineChoice, requireInstalled } from './engine-choice.ts';
+import type { EngineChoice } from './engine-choice.ts';
 import type { FaultName, Layout } from './pairs.ts';
-import { planTitle, plansAlone, plansOf, seedsPerCycle } from './plan.ts';
+import { planTitle, plansAlone, plansOf, plansOnEngine, seedsPerCycle } from './plan.ts';
 import { faultRows, renderRows, renderSeeds } from './report.ts';
 import { subjectNames, subjects } from './subjects.ts';
 import type { Subject } from './subjects.ts';
@@ -17,19 +21,24 @@ import { runSeed, undisturbedSeconds } from './seed.ts';
 import type { SeedResult } from './seed.ts';
 
 const usage =
-  'usage: npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--subject <name>] [--alone] [--machines] [--store <folder or s3://…>] [--json]';
+  'usage: npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--subject <name>] [--alone] [--machines] [--engine <torch | torch,hf | torch,vllm>] [--store <folder or s3://…>] [--json]';
 
 async function main(args: readonly string[]): Promise<number> {
-  const { seeds, from, fault, subject, alone, machines, store, json } = options(args);
+  const { seeds, from, fault, subject, alone, machines, store, json, engine } = options(args);
   if (machines) return playMachines(from, seeds, store);
   const say = json ? console.error : console.log;
   const results: SeedResult[] = [];
   let failed = 0;
-  let bed = new Bed(store);
+  if (engine !== undefined) requireInstalled(engine);
+  let bed = new Bed(store, engine);
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void bed.remove().finally(() => process.exit(130)));
   const undisturbed = new Map<Layout, number>();
-  for (const plan of (alone ? plansAlone : plansOf)(from, seeds, fault, subject)) {
+  const plans =
+    engine === undefined
+      ? (alone ? plansAlone : plansOf)(from, seeds, fault, subject)
+      : plansOnEngine(engine, from, seeds, fault);
+  for (const plan of plans) {
     try {
       if (alone && !undisturbed.has(plan.layout))
         undisturbed.set(plan.layout, await undisturbedSeconds(bed, plan.layout, subject));
@@ -40,7 +49,7 @@ async function main(args: readonly string[]): Promise<number> {
       failed++;
       say(`FAILED  ${error instanceof Error ? error.message : String(error)}`);
       await bed.remove();
-      bed = new Bed(store);
+      bed = new Bed(store, engine);
     }
   }
   await bed.remove();
@@ -59,6 +68,7 @@ function options(args: readonly string[]): {
   machines: boolean;
   store: string | undefined;
   json: boolean;
+  engine: EngineChoice | undefined;
 } {
   const text = { type: 'string' } as const;
   const { values } = parseArgs({
@@ -69,6 +79,7 @@ function options(args: readonly string[]): {
       fault: text,
       subject: text,
       store: text,
+      engine: text,
       alone: { type: 'boolean' },
       machines: { type: 'boolean' },
       json: { type: 'boolean' },
@@ -78,11 +89,15 @@ function options(args: readonly string[]): {
     if (!/^[1-9]\d*$/.test(value)) throw new Error(`--${name} is a whole number from 1 on, got ${value}\n${usage}`);
     return Number(value);
   };
-  if (values.fault !== undefined && !(values.fault in faults))
-    throw new Error(`--fault is one of: ${Object.keys(faults).join(', ')}; got ${values.fault}`);
-  const without = (['fault', 'subject', 'alone', 'json'] as const).filter((name) => values[name] !== undefined);
+  if (values.fault !== undefined && !(values.fault in allFaults))
+    throw new Error(`--fault is one of: ${Object.keys(allFaults).join(', ')}; got ${values.fault}`);
+  const without = (['fault', 'subject', 'alone', 'json', 'engine'] as const).filter(
+    (name) => values[name] !== undefined,
+  );
   if (values.machines === true && without.length > 0)
     throw new Error(`--machines goes with --seeds, --from and --store only, got --${without.join(', --')}\n${usage}`);
+  if (values.engine !== undefined && (values.subject !== undefined || values.alone === true))
+    throw new Error(`--engine goes without --subject and --alone\n${usage}`);
   const { subject = 'grpo' } = values;
   if (!isSubject(subject)) throw new Error(`--subject is one of: ${subjectNames.join(', ')}; got ${subject}`);
   return {
@@ -94,6 +109,7 @@ function options(args: readonly string[]): {
     machines: values.machines ?? false,
     store: values.store,
     json: values.json ?? false,
+    engine: values.engine === undefined ? undefined : engineChoice(values.engine),
   };
 }
 

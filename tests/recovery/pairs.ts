@@ -5,6 +5,8 @@
  */
 import type { FaultFacts, FaultPoint } from '../../infra/faults/index.ts';
 import type { StatefulServer } from '../inject.ts';
+import { engineFaults } from './engine-faults.ts';
+import type { RankFault } from './engine-faults.ts';
 
 /** `standing`: the process that reached the point. The other values are names in `stack.json`. */
 export type Victim = 'standing' | 'nats' | 'temporal' | 'control' | 'supervisor' | 'everything';
@@ -13,6 +15,8 @@ export interface Fault {
   readonly kills: readonly Victim[];
   /** A server is restarted without its files, or with their state of some iterations ago. */
   readonly replaces?: { readonly server: StatefulServer; readonly by: 'nothing' | 'older copy' };
+  /** Processes of an engine that the standing worker has started. */
+  readonly ranks?: RankFault;
 }
 
 export const faults = {
@@ -35,7 +39,8 @@ export const faults = {
   'control + supervisor': { kills: ['standing', 'supervisor'] },
   everything: { kills: ['everything'] },
 } as const satisfies Record<string, Fault>;
-export type FaultName = keyof typeof faults;
+export type FaultName = keyof typeof faults | keyof typeof engineFaults;
+export const allFaults: Readonly<Record<FaultName, Fault>> = { ...faults, ...engineFaults };
 
 /** The stages of an iteration, and the decisions between them. */
 const stageNames = [
@@ -86,7 +91,7 @@ type Place = Omit<Pair, 'fault'>;
 type Rest = Partial<Pick<Pair, 'when' | 'layout' | 'visits' | 'facts' | 'after'>>;
 
 /** A worker or the control process at a job of a stage. */
-const job = (stage: StageName, point: FaultPoint, jobStage: string, rest: Rest = {}): Place => ({
+export const job = (stage: StageName, point: FaultPoint, jobStage: string, rest: Rest = {}): Place => ({
   stage,
   point,
   counts: 'from position',
@@ -95,7 +100,12 @@ const job = (stage: StageName, point: FaultPoint, jobStage: string, rest: Rest =
   facts: { stage: jobStage, ...rest.facts },
 });
 /** The control process at a decision. */
-const decision = (stage: StageName, point: 'decide.before' | 'decide.after', kind: string, rest: Rest = {}): Place => ({
+export const decision = (
+  stage: StageName,
+  point: 'decide.before' | 'decide.after',
+  kind: string,
+  rest: Rest = {},
+): Place => ({
   stage,
   point,
   counts: 'from iteration',
@@ -104,7 +114,7 @@ const decision = (stage: StageName, point: 'decide.before' | 'decide.after', kin
   facts: { kind, ...rest.facts },
 });
 /** The trainer's engine thread. */
-const engine = (stage: StageName, point: FaultPoint, rest: Rest = {}): Place => ({
+export const engine = (stage: StageName, point: FaultPoint, rest: Rest = {}): Place => ({
   stage,
   point,
   counts: 'from iteration',
@@ -119,23 +129,23 @@ const term = (point: 'decide.before' | 'decide.after'): Place => ({
   counts: 'none',
 });
 const rollout = (point: FaultPoint, rest: Rest = {}): Place => job('rollout', point, 'rollout', rest);
-const decoding: Place = { ...engine('rollout', 'sample.token', { visits: 12 }), counts: 'none' };
+export const decoding: Place = { ...engine('rollout', 'sample.token', { visits: 12 }), counts: 'none' };
 const reward = (point: FaultPoint, rest: Rest = {}): Place => job('reward', point, 'reward', rest);
 const advantage = (point: FaultPoint): Place => job('advantage', point, 'advantage');
 const update = (point: FaultPoint): Place => job('update', point, 'update');
-const stepping = engine('update', 'write.step', { visits: 4 });
-const saving = (point: FaultPoint): Place => engine('checkpoint', point, { when: 'saved' });
+export const stepping = engine('update', 'write.step', { visits: 4 });
+export const saving = (point: FaultPoint): Place => engine('checkpoint', point, { when: 'saved' });
 const weights = (point: FaultPoint): Place => job('weights', point, 'weights', { layout: 'apart' });
-const writingWeights = (point: FaultPoint): Place => ({
+export const writingWeights = (point: FaultPoint): Place => ({
   ...engine('weights', point, { layout: 'apart' }),
   counts: 'from position',
 });
-const recovering = (point: FaultPoint): Place => ({
+export const recovering = (point: FaultPoint): Place => ({
   ...engine('recovery', point, { when: 'replayed', after: { point: 'write.step', facts: {} } }),
   counts: 'none',
 });
 /** Rollouts and rewards at the last position serve only its validation. */
-const evaluating = (point: FaultPoint, jobStage = 'rollout'): Place => ({
+export const evaluating = (point: FaultPoint, jobStage = 'rollout'): Place => ({
   ...job('evaluate', point, jobStage, { when: 'evaluated' }),
   counts: 'from iteration',
 });
@@ -146,12 +156,12 @@ const status = (state: string, when: 'open' | 'end'): Place => ({
   ...decision(when, 'decide.before', 'status', { when, facts: { state } }),
   counts: 'none',
 });
-const ending = (point: FaultPoint): Place => ({
+export const ending = (point: FaultPoint): Place => ({
   ...job('end', point, 'checkpoint', { when: 'end' }),
   counts: 'from iteration',
 });
 
-const all = (fault: FaultName, ...places: Place[]): Pair[] => places.map((place) => ({ fault, ...place }));
+export const all = (fault: FaultName, ...places: Place[]): Pair[] => places.map((place) => ({ fault, ...place }));
 
 export const pairs: readonly Pair[] = [
   ...all('trainer', opening('job.begin'), opening('result.before')),
@@ -286,7 +296,7 @@ export const pairsWithoutSamples = pairs.filter(
   ({ fault, stage, facts, visits }) =>
     !['rollout', 'reward', 'weights'].includes(stage) &&
     !['rollout', 'reward'].includes(String(facts['stage'])) &&
-    (faults[fault] as Fault).replaces?.by !== 'older copy' && // copied while a rollout is being made
+    allFaults[fault].replaces?.by !== 'older copy' && // copied while a rollout is being made
     visits === undefined,
 );
 

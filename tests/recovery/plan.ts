@@ -1,5 +1,8 @@
 /** The plan of a seed: the pairs of one run, the layout, the iterations, and the visits. */
 import type { ArmedFault, FaultFacts } from '../../infra/faults/index.ts';
+import { engineTitle, variantOf } from './engine-choice.ts';
+import type { EngineChoice } from './engine-choice.ts';
+import { enginePairs } from './engine-pairs.ts';
 import { betweenSteps, faults, pairName, pairs, pairsWithoutSamples } from './pairs.ts';
 import type { FaultName, Layout, Pair, When } from './pairs.ts';
 import { Seeded } from './seeded.ts';
@@ -22,6 +25,8 @@ export interface Plan {
   readonly subject: Subject;
   readonly layout: Layout;
   readonly strikes: readonly Strike[];
+  /** Absent: the native engine. */
+  readonly engine?: EngineChoice;
 }
 
 /**
@@ -48,14 +53,25 @@ interface Draft {
  */
 export function plansOf(from: number, count: number, only?: FaultName, subject: Subject = 'grpo'): Plan[] {
   const listed = pairsOf(subject).filter(({ fault }) => only === undefined || fault === only);
-  const plans: Plan[] = [];
+  return numbered(listed, from, count).map(({ seed, layout, strikes }) =>
+    subject === 'grpo'
+      ? { seed, subject, layout, strikes }
+      : { seed, subject, layout: 'apart', strikes: only === undefined ? withStep(strikes) : strikes },
+  );
+}
+
+/** Plans of runs on engines of others. A fixed number of consecutive seeds covers the list of that choice. */
+export function plansOnEngine(engine: EngineChoice, from: number, count: number, only?: FaultName): Plan[] {
+  const listed = enginePairs(engine).filter(({ fault }) => only === undefined || fault === only);
+  return numbered(listed, from, count).map((plan) => ({ ...plan, subject: 'grpo', engine }));
+}
+
+function numbered(listed: readonly Pair[], from: number, count: number): (Draft & { readonly seed: number })[] {
+  if (listed.length === 0) throw new Error('these runs have no such fault');
+  const plans: (Draft & { readonly seed: number })[] = [];
   for (let cycle = 0, first = 1; first < from + count; cycle++) {
     const drafts = draft(listed, new Seeded(cycle));
-    drafts.forEach(({ layout, strikes }, i) => {
-      const seed = first + i;
-      if (subject === 'grpo') plans.push({ seed, subject, layout, strikes });
-      else plans.push({ seed, subject, layout: 'apart', strikes: only === undefined ? withStep(strikes) : strikes });
-    });
+    plans.push(...drafts.map((one, i) => ({ ...one, seed: first + i })));
     first += drafts.length;
   }
   return plans.filter(({ seed }) => seed >= from && seed < from + count);
@@ -119,9 +135,16 @@ function hasRoom({ strikes }: Draft, pair: Pair, iteration: number): boolean {
   return (
     strikes.length < perRun &&
     strikes.every((strike) => moment(strike.pair, strike.iteration) !== moment(pair, iteration)) &&
-    !(fragile(pair) && strikes.some((strike) => fragile(strike.pair)))
+    !(fragile(pair) && strikes.some((strike) => fragile(strike.pair))) &&
+    !strikes.some((strike) => endsWriter(strike, { pair, iteration }) || endsWriter({ pair, iteration }, strike))
   );
 }
+
+/** A checkpoint is written beside the next iteration: whoever ends the trainer there may come before its fault. */
+const endsWriter = (one: Omit<Strike, 'nth'>, other: Omit<Strike, 'nth'>): boolean =>
+  one.pair.when === 'saved' &&
+  other.iteration === one.iteration + 1 &&
+  !/^(?:control|nats|temporal|supervisor)/.test(other.pair.fault);
 
 const moment = ({ when }: Pair, iteration: number): string =>
   when === 'open' || when === 'evaluated' || when === 'end' ? when : String(iteration);
@@ -147,8 +170,9 @@ function ownRun({ point }: Pair, runId: string): FaultFacts {
 }
 
 /** A line for titles: it contains the seed and everything that follows from it. */
-export function planTitle({ seed, subject, layout, strikes }: Plan): string {
-  return `seed ${seed} (${subject}, ${layout}): ${strikes.map((strike) => strikeTitle(strike)).join('; ')}`;
+export function planTitle({ seed, subject, layout, strikes, engine }: Plan): string {
+  const on = engine === undefined ? '' : `, ${engineTitle(engine, variantOf(engine, seed))}`;
+  return `seed ${seed} (${subject}, ${layout}${on}): ${strikes.map((strike) => strikeTitle(strike)).join('; ')}`;
 }
 
 export const strikeTitle = ({ pair, iteration, nth }: Strike): string =>

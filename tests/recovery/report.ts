@@ -1,6 +1,6 @@
 /** A table of the results of many seeds: how often each fault happened in which stage, and its cost. */
 import { median } from '../../bench/clock.ts';
-import { faults } from './pairs.ts';
+import { allFaults } from './pairs.ts';
 import type { Layout } from './pairs.ts';
 import type { SeedResult } from './seed.ts';
 
@@ -29,7 +29,7 @@ export function faultRows(
   const done = results.flatMap(({ blows, runSeconds, plan }) =>
     blows.map((blow) => ({ ...blow, lostS: runSeconds - (undisturbed.get(plan.layout) ?? Number.NaN) })),
   );
-  return Object.keys(faults)
+  return Object.keys(allFaults)
     .map((fault) => ({ fault, of: done.filter(({ strike }) => strike.pair.fault === fault) }))
     .filter(({ of }) => of.length > 0)
     .map(({ fault, of }) => ({

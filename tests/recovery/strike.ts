@@ -12,10 +12,11 @@ import { logFile, readStack } from '../../infra/stack/index.ts';
 import { isStackReady } from '../../infra/stack/read.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import type { Bed } from './bed.ts';
-import { faults } from './pairs.ts';
+import { allFaults } from './pairs.ts';
 import type { Fault, Victim } from './pairs.ts';
 import { armedFault, strikeTitle } from './plan.ts';
 import type { Strike } from './plan.ts';
+import { mustEnd, strikeRanks } from './ranks.ts';
 import { patienceMs } from '../patience.ts';
 
 /** The cost of a fault, in seconds after it happened. */
@@ -55,17 +56,18 @@ export async function doStrike(context: Context, id: string, strike: Strike): Pr
   const standing = await bed.injector.stands(id, signal).catch((cause: unknown) => {
     throw new Error(`did not fire: ${strikeTitle(strike)}`, { cause });
   });
-  const fault: Fault = faults[pair.fault];
-  const atMs = await alone(async () => {
+  const fault = allFaults[pair.fault];
+  const [atMs, ranks] = await alone(async () => {
     const now = Date.now();
-    await act(bed, fault, standing);
+    const struck = await act(bed, fault, standing);
     bed.injector.arm({ id: `${id}-back`, point: 'decide.after', facts: { runId: run.runId }, action: 'note' });
     if (fault.kills.includes('everything')) await bed.up();
-    return now;
+    return [now, struck] as const;
   });
   const committed = bed.injector.fired(`${id}-back`, signal).catch(() => undefined);
   const wholeAt = await whole(bed);
   const back = await committed;
+  await mustEnd(ranks);
   const noticedAt = noticed(bed, fault, standing, atMs);
   return {
     strike,
@@ -81,7 +83,7 @@ export async function doStrike(context: Context, id: string, strike: Strike): Pr
  * ready.
  */
 function noticed({ loop }: Bed, { kills, replaces }: Fault, standing: Standing, atMs: number): number | undefined {
-  if (kills.includes('everything')) return undefined;
+  if (kills.includes('everything') || (kills.length === 0 && replaces === undefined)) return undefined;
   const victims = [
     ...kills.map((name) => (name === 'standing' ? standing.process : name)),
     ...(replaces === undefined ? [] : [replaces.server]),
@@ -139,7 +141,8 @@ export async function copyStates({ bed, run, signal, alone }: Context): Promise<
   });
 }
 
-async function act(bed: Bed, { kills, replaces }: Fault, standing: Standing): Promise<void> {
+/** Returns the processes of engines that must end because of it. */
+async function act(bed: Bed, { kills, replaces, ranks }: Fault, standing: Standing) {
   const { injector } = bed;
   if (replaces !== undefined) {
     const older = join(olderCopy(bed), replaces.server);
@@ -150,10 +153,15 @@ async function act(bed: Bed, { kills, replaces }: Fault, standing: Standing): Pr
     await injector.killEverything();
     if (standing.identity !== undefined && isAlive(standing.identity))
       throw new Error(`everything was killed but ${standing.process}`);
-    return;
+    return [];
   }
+  const struck =
+    ranks !== undefined && bed.engine !== undefined && standing.identity !== undefined
+      ? await strikeRanks(injector, ranks, standing.identity, bed.engine)
+      : [];
   await injector.kill(await victimsOf(bed, kills, standing));
   if (!kills.includes('standing') && standing.identity !== undefined) injector.thaw(standing.identity);
+  return struck;
 }
 
 async function victimsOf(bed: Bed, kills: readonly Victim[], { process, identity }: Standing) {

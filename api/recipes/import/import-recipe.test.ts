@@ -40,6 +40,16 @@ describe('the written recipe', () => {
   });
 });
 
+describe('the engines of a recipe', () => {
+  it('stand in it with the reason', () => {
+    const script = `${call} actor_rollout_ref.rollout.name=vllm trainer.n_gpus_per_node=2`;
+    const { text, tree } = imported('gpus.sh', script, { engine: 'torch' });
+    expect(parse(text)).toEqual(tree);
+    expect(text).toMatch(/# asked for.*\n {2}engine: torch\n.*one process of torch for each GPU\n {2}fsdp_size: 2/);
+    expect(imported('gpus.sh', script).text).not.toContain('engine: torch');
+  });
+});
+
 describe('a supervised run', () => {
   it('is known by its module, or by the optimiser at the top of a YAML', () => {
     const { tree } = imported(

@@ -29,7 +29,7 @@ export function importRecipe(path: string, inputs: ImportInputs, cwd: string): I
   const file = resolve(cwd, path);
   const shown = relative(cwd, file) || path;
   const source = readSource(textOf(file, path), file, shown, { cwd, ...inputs });
-  const result = importEntries(source.entries, { ...source, env: inputs.env });
+  const result = importEntries(source.entries, { ...source, env: inputs.env, engine: inputs.engine });
   const counts = countKeys(result.keys);
   if (counts.keys === counts.unknown)
     throw new InvalidInputError('the file has no key of verl', {

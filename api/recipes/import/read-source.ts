@@ -1,6 +1,7 @@
 /** Reads a file to verl's keys: a shell script, a plain file of overrides, or a Hydra YAML. Nothing is executed. */
 import { dirname } from 'node:path';
 import { InvalidInputError } from '../../../core/errors.ts';
+import type { ImportEngine } from './keys/engine-choice.ts';
 import { Entries, type OverrideWord } from './keys/entries.ts';
 import { isImportOverride, overridesIn } from './keys/overrides-file.ts';
 import { type Launch, type ReadScript, readScript } from './shell/evaluate.ts';
@@ -17,6 +18,8 @@ export interface ImportInputs {
   readonly words: readonly string[];
   /** Which call of a training, from 1; needed when a script has several. */
   readonly call?: number | undefined;
+  /** The engine that the recipe shall name; absent: the script decides (keys/engine-choice.ts). */
+  readonly engine?: ImportEngine | undefined;
   /** The folder where the script runs; absent: its own. */
   readonly cwd?: string;
 }

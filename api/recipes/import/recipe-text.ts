@@ -25,7 +25,7 @@ function lossLines(losses: readonly ImportLoss[], source: string): string[] {
 }
 
 /** Sections are opened where they begin; recipeKeys has the keys of a section together. */
-function keyLines({ tree, keys, defaults }: ImportResult): string[] {
+function keyLines({ tree, keys, defaults, engines }: ImportResult): string[] {
   const lines: string[] = [];
   let open: readonly string[] = [];
   for (const { path } of recipeKeys) {
@@ -37,7 +37,10 @@ function keyLines({ tree, keys, defaults }: ImportResult): string[] {
     for (let depth = shared < 0 ? sections.length : shared; depth < sections.length; depth += 1)
       lines.push(`${indent(depth)}${sections[depth]}:`);
     open = sections;
-    const note = noteFor(path, keys) ?? defaults.find((one) => one.isWritten && one.petrel === path)?.note;
+    const note =
+      noteFor(path, keys) ??
+      defaults.find((one) => one.isWritten && one.petrel === path)?.note ??
+      (path === 'trainer.engine' ? engines.why : undefined);
     if (note !== undefined) lines.push(indent(sections.length) + comment(note));
     lines.push(`${indent(sections.length)}${names.at(-1)}: ${yamlValue(value)}`);
   }

@@ -1,10 +1,10 @@
-/** `petrel ckpt export <run> [iteration or best] --out DIR [--dtype]`. */
+/** `petrel ckpt export <run> [iteration or best] --out DIR [--dtype] [--merged]`. */
 import { actorOf } from '../../../core/records/components.ts';
 import { resolve } from 'node:path';
 import { exportPolicy, findRun } from '../../../api/index.ts';
 import type { ExportDtype } from '../../../api/index.ts';
 import type { CommandContext, CommandInput } from '../../command.ts';
-import { textOption, word } from '../../options.ts';
+import { flag, textOption, word } from '../../options.ts';
 import { iterationWord } from './iteration-word.ts';
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
@@ -12,17 +12,26 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const iteration = input.words[1] === 'best' ? 'best' : iterationWord(input);
   const folder = resolve(cwd, textOption(input, 'out') ?? '.');
   const { runId, log } = await findRun(word(input, 0), context);
-  const { manifest, dtype } = await exportPolicy(log, { folder, iteration, dtype: dtypeOption(input) }, context);
+  const { manifest, dtype, isAdapter } = await exportPolicy(
+    log,
+    { folder, iteration, dtype: dtypeOption(input), merged: flag(input, 'merged') },
+    context,
+  );
   const answer = {
     runId,
     iteration: manifest.iteration,
     digest: actorOf(manifest.components).weightsDigest,
     dtype,
+    ...(isAdapter && { adapter: true }),
     folder,
   };
   printer.data(answer, () => folder);
   if (!printer.json)
-    printer.notice(`the policy after iteration ${manifest.iteration} as a Hugging Face folder, ${dtype}`);
+    printer.notice(
+      isAdapter
+        ? `the adapter after iteration ${manifest.iteration} as a folder of peft, ${dtype}; --merged writes a whole model`
+        : `the policy after iteration ${manifest.iteration} as a Hugging Face folder, ${dtype}`,
+    );
   return undefined;
 }
 

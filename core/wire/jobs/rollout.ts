@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import type { Digest } from '../../ids.ts';
 import { digest, numericProfile } from '../../records/schema.ts';
+import { samplingApis } from '../../sampling-server.ts';
+import type { SamplingServer } from '../../sampling-server.ts';
 import type { SamplingSettings } from '../../sampling-settings.ts';
 import { count, draws, engineName, recomputable, seed, some } from './fields.ts';
 
@@ -16,12 +18,22 @@ const sampling = z.strictObject({
   repetitionPenalty: z.number(),
 }) satisfies z.ZodType<SamplingSettings>;
 
+const server = z.strictObject({
+  api: z.enum(samplingApis),
+  url: z.string(),
+  apiKey: z.string().exactOptional(),
+  weightsFolder: z.string().exactOptional(),
+  timeoutMs: z.number().positive(),
+}) satisfies z.ZodType<SamplingServer>;
+
 /** Samples responses for some draws from exactly these weights. */
 export const rolloutInput = z.strictObject({
   ...recomputable,
   purpose: z.enum(ROLLOUT_PURPOSES),
-  /** Name of the engine that samples: `rollout.name`. */
+  /** Name of the engine that samples: `rollout.name`, or the one that asks servers. */
   sampler: engineName,
+  /** The server that samples. Absent: the worker does. */
+  server: server.exactOptional(),
   model: digest,
   dataset: digest,
   weights: digest,
@@ -44,4 +56,6 @@ export interface RolloutOutput {
   readonly samples: number;
   readonly promptTokens: number;
   readonly responseTokens: number;
+  /** Kind, version and model of the server that has sampled. Absent: the worker has. */
+  readonly sampledBy?: string;
 }

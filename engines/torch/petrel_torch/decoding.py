@@ -3,7 +3,7 @@ The calls of a sampler that decodes with transformers' own model and cache, one 
 core/ports/sampler.ts. It is for machines that have only torch, and slow.
 """
 
-import hashlib
+import copy
 import warnings
 from dataclasses import dataclass, field
 
@@ -18,9 +18,8 @@ from transformers.generation.logits_process import (
 )
 
 from .errors import InvalidInput
-from .model import build, read_config
-from .names import stored_tensors
-from .state import State, load_folder
+from .names import held
+from .sampler_model import SamplerModel, seed_of
 
 # transformers 5.24 begins to call the argument `cache`; every 5 accepts this name.
 warnings.filterwarnings("ignore", message=".*past_key_values.*", category=FutureWarning)
@@ -46,46 +45,28 @@ class Together:
     logits: torch.Tensor | None = field(default=None, repr=False)
 
 
-class Decoding:
+class Decoding(SamplerModel):
     calls = ("loadFolder", "put", "get", "loaded", "room", "submit", "step", "abort", "reset", "close")
 
     def __init__(self, group, shared, args):
         if group.ranks != 1:
             raise InvalidInput("the hf sampler has one rank")
-        self.group, self.shared = group, shared
-        self.dtype = torch.bfloat16 if args["compute"] == "bf16" else torch.float32
-        self.config = read_config(args["folder"], "tokens")
-        self.model = build(args["folder"], "tokens", self.config)
-        buffers = {name: buffer.clone() for name, buffer in self.model.named_buffers()}
-        stored = stored_tensors(self.model)
-        self.model.to_empty(device=group.device).to(self.dtype).requires_grad_(False)
-        for name, buffer in self.model.named_buffers():
-            buffer.data = buffers[name].to(group.device)
-        self.model.tie_weights()
-        self.state = State(self.model, stored, group, trainable=False)
+        super().__init__(group, shared, args, group.device)
+        # The weights as they were loaded, and as they compute.
+        self.computing = self.model
+        if self.dtype != torch.float32:
+            self.computing = copy.deepcopy(self.model)
+            for parameter in self.computing.parameters():
+                parameter.data = parameter.data.to(self.dtype)
         self.most, self.longest = 1, self.config.max_position_embeddings
         self.waiting, self.live = [], []
 
-    def facts(self):
-        return {
-            "vocab": self.config.vocab_size,
-            "maxPositions": self.config.max_position_embeddings,
-            "labels": 1,
-            "parameters": self.state.parameters,
-            "outputs": [],
-        }
-
-    def loadFolder(self, args):
-        load_folder(self.state, args["folder"], "tokens", self.config, args["newHead"], self.group.tick)
-
-    def put(self, args):
-        self.state.put(args["part"], args["dtype"], args["start"], self.shared.tensor(args["bytes"]))
-
-    def get(self, args):
-        self.state.get(args["part"], args["dtype"], args["start"], self.shared.tensor(args["bytes"]))
-
     def loaded(self, _args):
         self.reset({})
+        if self.computing is not self.model:
+            values, computing = held(self.model), held(self.computing)
+            for name in {one.source for one in self.stored}:
+                computing[name].data.copy_(values[name])
 
     def room(self, args):
         self.most, self.longest = args["maxSeqs"], args["maxModelLen"]
@@ -135,7 +116,7 @@ class Decoding:
             ids = [request["prompt"] + samples[0].tokens]
         else:
             ids = [[sample.tokens[-1]] for sample in samples]
-        out = self.model(
+        out = self.computing(
             input_ids=torch.tensor(ids, device=self.group.device),
             past_key_values=together.cache,
             use_cache=True,
@@ -200,7 +181,5 @@ class Decoding:
 
 
 def generator(random, device):
-    """A stream of its own for each sample: of its seed, draw, sample and turn."""
-    words = [*random["seed"], random["draw"], random["sample"], random["turn"]]
-    digest = hashlib.sha256(",".join(map(str, words)).encode()).digest()
-    return torch.Generator(device=device).manual_seed(int.from_bytes(digest[:8], "little") >> 1)
+    """A stream of its own for each sample."""
+    return torch.Generator(device=device).manual_seed(seed_of(random))

@@ -16,7 +16,8 @@ class Group:
     rank: int
     ranks: int
     device: torch.device
-    mesh: DeviceMesh
+    # None for a process that is no part of a group of torch's.
+    mesh: DeviceMesh | None
     tick: Callable[[], None] = field(default=lambda: None)
 
 
@@ -45,6 +46,24 @@ def join(settings):
         **({"device_id": device} if kind == "cuda" else {}),
     )
     return Group(rank, ranks, device, init_device_mesh(kind, (ranks,)))
+
+
+def alone(settings):
+    """One process whose library makes its own groups."""
+    transformers.utils.logging.disable_progress_bar()
+    device = torch.device("cuda", 0) if settings["device"] == "cuda" else torch.device("cpu")
+    return Group(0, 1, device, None)
+
+
+def free_bytes(group):
+    """Memory of the device that this rank may still take. On a processor the ranks share what is free."""
+    device = group.device
+    if device.type == "cpu":
+        with open("/proc/meminfo") as file:
+            (line,) = [line for line in file if line.startswith("MemAvailable:")]
+        return int(line.split()[1]) * 1024 // group.ranks
+    free, _ = torch.cuda.mem_get_info(device)
+    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
 
 
 def facts(group):

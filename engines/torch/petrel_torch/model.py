@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 import torch
 from torch import nn
-from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -27,8 +27,10 @@ def read_config(folder, head):
         config = AutoConfig.from_pretrained(folder, local_files_only=True, trust_remote_code=False)
     except (ValueError, KeyError, OSError) as error:
         raise InvalidInput(f"transformers cannot read the config of {folder}: {error}") from error
+    classifies = any(name.endswith("ForSequenceClassification") for name in config.architectures or [])
     config = config.get_text_config()
-    if head == "values":
+    # transformers' default is two labels.
+    if head == "values" or (head == "scores" and not classifies):
         config.num_labels = 1
     config.use_cache = False
     return config
@@ -81,7 +83,8 @@ class Scored(nn.Module):
         self.model = model
         self.head = head
         self.form = LogitForm.of(model.config)
-        for layer in layers_of(model):
+        self.layers = layers_of(model)
+        for layer in self.layers:
             layer.register_forward_hook(lambda *_: tick())
 
     def forward(self, tokens, positions, rows, targets, temperature, wants, top_k):
@@ -119,14 +122,15 @@ def layers_of(model):
 
 def shard(scored, group, compute, trainable):
     """FSDP2: every parameter is divided by its first dimension; products are in `compute`, sums of gradients in fp32."""
-    scored.requires_grad_(trainable)
+    if not trainable:
+        scored.requires_grad_(False)
     policy = MixedPrecisionPolicy(
         param_dtype=torch.bfloat16 if compute == "bf16" else torch.float32,
         reduce_dtype=torch.float32,
         cast_forward_inputs=False,
     )
     buffers = {name: buffer.clone() for name, buffer in scored.named_buffers()}
-    units = [*layers_of(scored.model), scored]
+    units = [*scored.layers, scored]
     for unit in units:
         fully_shard(unit, mesh=group.mesh, mp_policy=policy)
     for unit in units:
@@ -136,3 +140,10 @@ def shard(scored, group, compute, trainable):
     scored.to_empty(device=group.device)
     for name, buffer in scored.named_buffers():
         buffer.copy_(buffers[name])
+
+
+def forget_gathered(scored):
+    """The weights have changed: FSDP2 keeps what it gathered for a pass without a backward one, and would use it again."""
+    for module in scored.modules():
+        if isinstance(module, FSDPModule):
+            module.reshard()

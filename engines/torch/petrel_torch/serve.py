@@ -6,32 +6,27 @@ import traceback
 
 import torch
 
-from . import device
 from .channel import Channel
+from .device import facts
 from .errors import InvalidInput
 from .shared import SharedMemory
 
 # Raised with every change of a call's form. The worker compares it with its own.
-PROTOCOL = 1
+PROTOCOL = 3
 
 
-def serve(settings):
+def serve(group, make_role):
+    """`make_role(group, shared, args)`: what the call `open` opens. Its `calls` are names of its methods."""
     channel = Channel(3)
-    group = device.join(settings)
     calls = {}
 
     def opened(args):
-        # Imported here: transformers takes seconds, and a rank of a sampler needs other parts than one that trains.
-        if args["samples"]:
-            from .decoding import Decoding as Role
-        else:
-            from .training import Training as Role
-        role = Role(group, SharedMemory(4), args)
+        role = make_role(group, SharedMemory(4), args)
         calls.update({name: getattr(role, name) for name in role.calls})
         return role.facts()
 
     calls["open"] = opened
-    channel.send({"hello": {"protocol": PROTOCOL, "rank": group.rank, **device.facts(group)}})
+    channel.send({"hello": {"protocol": PROTOCOL, "rank": group.rank, **facts(group)}})
     while True:
         frame = channel.receive()
         try:

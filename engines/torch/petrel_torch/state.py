@@ -9,8 +9,6 @@ from dataclasses import dataclass
 import torch
 from torch.distributed.tensor import DTensor
 
-from .errors import InvalidInput
-from .model import classes, head_of
 from .names import held
 
 
@@ -29,8 +27,17 @@ class Piece:
             per_row, per_rank = tensor.numel() // rows, -(-rows // group.ranks)
             self.start = min(rows, group.rank * per_rank) * per_row
             self.end = min(rows, (group.rank + 1) * per_rank) * per_row
-        self.learns = trainable and isinstance(tensor, torch.nn.Parameter)
+        self.learns = trainable and tensor.requires_grad
         self.m, self.v = (torch.zeros_like(self.weights), torch.zeros_like(self.weights)) if self.learns else (None, None)
+
+    def take(self, values):
+        """Of all values of the tensor, those that this rank has."""
+        self.weights.copy_(values.reshape(-1)[self.start : self.end])
+
+    def forget_moments(self):
+        if self.learns:
+            self.m.zero_()
+            self.v.zero_()
 
     @property
     def weights(self):
@@ -59,12 +66,16 @@ class Run:
 
 class State:
     def __init__(self, model, stored, group, trainable):
-        """`stored`: what its folder has, as names.stored_tensors found before the model was sharded."""
+        """`stored`: what the state has, as ModelFolder.build found before the model was sharded."""
         pieces = {name: Piece(name, tensor, group, trainable) for name, tensor in held(model).items()}
+        self.stored = stored
+        embedding = model.get_input_embeddings().weight
         self.parameters = [
             {
                 "name": one.name,
                 "shape": list(one.shape),
+                # What products alone read. An embedding is read as it is, also where the head has the same tensor.
+                **({"rounded": True} if len(one.shape) == 2 and pieces[one.source].tensor is not embedding else {}),
                 **({} if isinstance(pieces[one.source].tensor, torch.nn.Parameter) else {"fixed": True}),
             }
             for one in stored
@@ -135,33 +146,3 @@ def stored_bytes(values, dtype, first, last, data, into_values):
     mine.copy_(data)
     values[low:high] = whole.view(stored).to(values.dtype)
 
-
-def load_folder(state, folder, head, config, new_head, tick):
-    """The weights of a Hugging Face folder. `new_head`: the head starts at 0, and the folder need not have it."""
-    try:
-        model, info = classes[head].from_pretrained(
-            folder, config=config, dtype=torch.float32, local_files_only=True, output_loading_info=True
-        )
-    except (OSError, ValueError, RuntimeError) as error:
-        raise InvalidInput(f"transformers cannot load the weights of {folder}: {error}") from error
-    heads = set() if head == "tokens" else names_of(model, head_of(model))
-    missing = sorted(set(info["missing_keys"]) - (heads if new_head else set()))
-    if missing:
-        raise InvalidInput(f"{folder} has no tensor {missing[0]}")
-    if info["mismatched_keys"]:
-        raise InvalidInput(f"{folder}: a tensor has another shape than the model's: {info['mismatched_keys'][0]}")
-    values = held(model)
-    for piece in state.pieces:
-        found = values[piece.name].detach().reshape(-1)[piece.start : piece.end]
-        if new_head and piece.name in heads:
-            found = torch.zeros_like(found)
-        piece.weights.copy_(found)
-        for moment in (piece.m, piece.v):
-            if moment is not None:
-                moment.zero_()
-        tick()
-
-
-def names_of(model, part):
-    own = {id(parameter) for parameter in part.parameters()}
-    return {name for name, parameter in model.named_parameters() if id(parameter) in own}

@@ -1,14 +1,18 @@
 """The calls of a model that scores tokens and, when trainable, learns: core/ports/policy.ts."""
 
 import math
+from contextlib import nullcontext
 
 import torch
 import torch.distributed as dist
 from torch.optim.adamw import adamw
 
-from .model import Scored, build, read_config, shard
-from .names import stored_tensors
-from .state import State, load_folder
+from .activations import Activations
+from .attention import Pack, use_packed, within
+from .device import free_bytes
+from .folder import ModelFolder
+from .model import Scored, forget_gathered, shard
+from .state import State
 
 outputs_of_head = {
     "tokens": ["logProbs", "entropy", "sumPiSquared", "logits", "topTokens", "topLogProbs"],
@@ -23,12 +27,15 @@ class Training:
     def __init__(self, group, shared, args):
         self.group, self.shared = group, shared
         self.head, self.trainable = args["head"], args["trainable"]
-        self.config = read_config(args["folder"], self.head)
-        model = build(args["folder"], self.head, self.config)
-        stored = stored_tensors(model)
+        self.folder = ModelFolder(args["folder"], self.head)
+        self.config = self.folder.config
+        model, stored = self.folder.build()
+        use_packed(model)
         self.scored = Scored(model, self.head, lambda: group.tick())
         shard(self.scored, group, args["compute"], self.trainable)
+        self.activations = Activations(self.scored.layers, self._free_bytes)
         self.state = State(model, stored, group, self.trainable)
+        self.folder.load_base(self.state, group.tick)
         # Maps the number of a kept forward pass to its outputs.
         self.kept = {}
 
@@ -39,11 +46,12 @@ class Training:
             "labels": self.config.num_labels if self.head == "scores" else 1,
             "parameters": self.state.parameters,
             "outputs": outputs_of_head[self.head],
+            "adapter": self.folder.adapter is not None,
         }
 
     def loadFolder(self, args):
         """The weights of a folder, without moments or steps. `newHead`: the head starts at 0."""
-        load_folder(self.state, args["folder"], self.head, self.config, args["newHead"], self.group.tick)
+        self.folder.load(self.state, args["folder"], args["newHead"], self.group.tick)
         self.loaded({"steps": 0})
 
     def put(self, args):
@@ -54,19 +62,26 @@ class Training:
 
     def loaded(self, args):
         self.state.steps = args["steps"]
+        forget_gathered(self.scored)
         self.kept.clear()
         self.zeroGrads({})
 
     def forward(self, args):
         lane = args["lanes"][self.group.rank]
         keep = args["keep"]
-        with torch.set_grad_enabled(keep):
+        off = self.folder.adapter.off(self.scored.model) if args["base"] else nullcontext()
+        with torch.set_grad_enabled(keep), off:
             outputs = self._score(lane, args)
         if lane is not None:
             for name, place in lane["outputs"].items():
                 self.shared.tensor(place).copy_(outputs[name].reshape(place["shape"]))
         if keep:
             self.kept[args["pass"]] = {name: one for name, one in outputs.items() if one.requires_grad}
+
+    def _free_bytes(self):
+        """What is free beside the gradients, which the first backward pass of a step makes."""
+        missing = sum(4 * piece.weights.numel() for piece in self.state.learning if piece.tensor.grad is None)
+        return max(0, free_bytes(self.group) - missing)
 
     def _score(self, lane, args):
         """A rank without a micro-batch takes part with one token, since all ranks gather the layers together."""
@@ -80,15 +95,18 @@ class Training:
             rows = self.shared.tensor(lane["positions"]).long()
             targets = self.shared.tensor(lane["targets"]).long() if "targets" in lane else None
         positions = torch.cat([torch.arange(length) for length in lengths])
-        return self.scored(
-            tokens.to(device),
-            positions.to(device),
-            rows.to(device),
-            None if targets is None else targets.to(device),
-            args["temperature"],
-            args["wants"],
-            args.get("topK"),
-        )
+        pack = Pack.of(lengths, device)
+        self.activations.begin(lambda: within(pack))
+        with within(pack):
+            return self.scored(
+                tokens.to(device),
+                positions.to(device),
+                rows.to(device),
+                None if targets is None else targets.to(device),
+                args["temperature"],
+                args["wants"],
+                args.get("topK"),
+            )
 
     def backward(self, args):
         outputs = self.kept.pop(args["pass"])
@@ -151,6 +169,7 @@ class Training:
             maximize=False,
         )
         state.steps += 1
+        forget_gathered(self.scored)
         self.zeroGrads({})
         return {"gradNorm": norm, "taken": True}
 

@@ -1,7 +1,7 @@
 /** What each head gives for sequences, and the losses that the reference cases differentiate. */
 import { at } from '../../../core/at.ts';
 import { forwardOne } from '../../../core/ports/one-lane.ts';
-import type { HeadKind, PackedBatch, PolicyEngine } from '../../../core/ports/policy.ts';
+import type { HeadKind, PackedBatch, PolicyEngine, ScoringModel } from '../../../core/ports/policy.ts';
 import type { Outcome } from '../types.ts';
 import { packed, unpacked, type Ragged } from './sequences.ts';
 
@@ -60,7 +60,7 @@ const objectives: Readonly<Record<HeadKind, Objective>> = {
 };
 
 /** Log-probs of every next token and entropies at every position. The last log-prob is for token 0 and is not used. */
-export async function tokensOf(model: PolicyEngine, sequences: Ragged, temperature: number, keep: boolean) {
+export async function tokensOf(model: ScoringModel, sequences: Ragged, temperature: number, keep: boolean) {
   const wants = ['logProbs', 'entropy'] as const;
   const { handle, outputs } = await forwardOne(model, packed(sequences), { temperature, wants, keep });
   return {
@@ -95,7 +95,7 @@ export async function valuesOf(model: PolicyEngine, sequences: Ragged): Promise<
 }
 
 /** Rows of logits [vocab], one per position of the batch. */
-export async function logitRows(model: PolicyEngine, batch: PackedBatch): Promise<Float32Array[]> {
+export async function logitRows(model: ScoringModel, batch: PackedBatch): Promise<Float32Array[]> {
   const { outputs } = await forwardOne(model, batch, { temperature: 1, wants: ['logits'], keep: false });
   return Array.from(batch.positions_P, (_, p) => outputs.logits.subarray(p * model.vocab, (p + 1) * model.vocab));
 }

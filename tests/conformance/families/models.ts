@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { ModelRef, SamplingEngine, TrainingEngine } from '../../../core/ports/engines.ts';
-import type { EngineOptions, HeadKind, PolicyEngine, StateSource } from '../../../core/ports/policy.ts';
+import type { EngineOptions, HeadKind, PolicyEngine, ScoringModel, StateSource } from '../../../core/ports/policy.ts';
 import type { Sampler } from '../../../core/ports/sampler.ts';
 import { publishedBytes } from '../../../core/records/publications.ts';
 import { decodeSafetensors } from '../../../models/safetensors.ts';
@@ -11,6 +11,7 @@ import { MemoryPlan } from '../../../workers/engine/engines/memory-plan.ts';
 import { nativeEngines } from '../../../workers/engine/engines/native/index.ts';
 import type { Evaluator, GoldenCase, Outcome } from '../types.ts';
 import { greedy } from './models-greedy.ts';
+import { KeptModel } from './models-kept.ts';
 import { logitRows, objectiveOf, scoresOf, tokensOf, valuesOf } from './models-objectives.ts';
 import { packed, type Ragged } from './sequences.ts';
 
@@ -57,27 +58,18 @@ export function modelsEvaluator(
   options: EngineOptions,
   knows: Knows,
 ): Evaluator & { close(): Promise<void> } {
-  let kept: Opened | undefined;
-  const close = async () => {
-    await kept?.model.close();
-    kept = undefined;
-  };
+  const kept = new KeptModel(engines, options);
   return {
     family: 'models',
     handles: ({ architecture }) => knows(String(architecture)),
     async evaluate(testCase, { architecture }, folder) {
       const kind = KINDS[testCase.kind ?? ''];
       if (kind === undefined) throw new Error(`no evaluator for model cases of kind ${testCase.kind}`);
-      if (kept?.folder !== folder) {
-        await close();
-        const head = headOf(String(architecture));
-        const model = await engines.open({ folder, head }, { ...options, trainable: true });
-        kept = { folder, model, sampler: () => samplerOf(sampling, options, model, { folder, head }) };
-      }
-      await kept.model.load({ type: 'folder', folder });
-      return kind(kept, testCase);
+      const ref = { folder, head: headOf(String(architecture)) };
+      const model = await kept.of(ref);
+      return kind({ folder, model, sampler: () => samplerOf(sampling, options, model, ref) }, testCase);
     },
-    close,
+    close: () => kept.close(),
   };
 }
 
@@ -114,7 +106,7 @@ async function samplerOf(
   return sampler;
 }
 
-async function logprobs({ model }: Opened, { inputs, expected }: GoldenCase): Result {
+export async function logprobs({ model }: { readonly model: ScoringModel }, { inputs, expected }: GoldenCase): Result {
   const sequences = inputs['sequences'] as Ragged;
   const { logprobs, entropy } = await tokensOf(model, sequences, inputs['temperature'] as number, false);
   const got = { logprobs, entropy };
@@ -124,7 +116,7 @@ async function logprobs({ model }: Opened, { inputs, expected }: GoldenCase): Re
 }
 
 /** Logits at the last position of each sequence. */
-async function lastLogits(model: PolicyEngine, sequences: Ragged): Promise<number[][]> {
+async function lastLogits(model: ScoringModel, sequences: Ragged): Promise<number[][]> {
   const { targets_P: _, cuSeqlens, ...batch } = packed(sequences);
   const last = cuSeqlens.subarray(1).map((end) => end - 1);
   const rows = await logitRows(model, { ...batch, cuSeqlens, positions_P: last });
@@ -145,7 +137,10 @@ async function leftPadded({ model }: Opened, { inputs }: GoldenCase): Result {
 /** With beta1 = 0 and a learning rate of 0, the first moments after a step are the gradients. */
 const readGradients = { lr: 0, beta1: 0, beta2: 0, eps: 1, weightDecay: 0, maxGradNorm: 0 };
 
-async function gradient({ model, folder }: Opened, { inputs, expected }: GoldenCase): Result {
+export async function gradient(
+  { model, folder }: Pick<Opened, 'model' | 'folder'>,
+  { inputs, expected }: GoldenCase,
+): Result {
   const temperature = inputs['temperature'] as number;
   const loss = await objectiveOf(model).lossAndBackward(model, inputs['sequences'] as Ragged, temperature, inputs);
   const { gradNorm } = await model.step(readGradients);
@@ -168,7 +163,7 @@ interface OptimizerInputs {
   readonly max_grad_norm?: number;
 }
 
-async function trainStep({ model }: Opened, { inputs }: GoldenCase): Result {
+export async function trainStep({ model }: Pick<Opened, 'model'>, { inputs }: GoldenCase): Result {
   const sequences = inputs['sequences'] as Ragged;
   const objective = objectiveOf(model);
   const {
@@ -186,11 +181,7 @@ async function trainStep({ model }: Opened, { inputs }: GoldenCase): Result {
     const adamw = { lr, beta1: betas[0], beta2: betas[1], eps, weightDecay, maxGradNorm };
     gradNorm.push((await model.step(adamw)).gradNorm);
   }
-  const parameters = byName(model, await partOf(model, 'weights'), (values) => ({
-    sum: values.reduce((sum, x) => sum + x, 0),
-    l2: l2(values),
-    first8: Array.from(values.subarray(0, 8)),
-  }));
+  const parameters = byName(model, await partOf(model, 'weights'), summary);
   return { got: { loss, grad_norm: gradNorm, parameters, ...(await objective.after(model, sequences)) } };
 }
 
@@ -207,6 +198,13 @@ function byName({ parameters }: PolicyEngine, flat: Float32Array, f: (values: Fl
       .map(({ name, offset, size }) => [name, f(flat.subarray(offset, offset + size))]),
   );
 }
+
+/** What a case says of a tensor. */
+export const summary = (values: Float32Array) => ({
+  sum: values.reduce((sum, x) => sum + x, 0),
+  l2: l2(values),
+  first8: Array.from(values.subarray(0, 8)),
+});
 
 function l2(values: Float32Array): number {
   return Math.sqrt(values.reduce((sum, x) => sum + x * x, 0));

@@ -3,7 +3,7 @@ import { samplesResponses } from '../../../core/run-kinds.ts';
 import { at } from '../../../core/at.ts';
 import type { Digest } from '../../../core/ids.ts';
 import { rowsOf } from '../../../core/ports/one-lane.ts';
-import type { PolicyEngine } from '../../../core/ports/policy.ts';
+import type { PolicyEngine, ScoringModel } from '../../../core/ports/policy.ts';
 import { componentOf } from '../../../core/records/components.ts';
 import type { LossSettings } from '../../../core/records/schema.ts';
 import { needsOfEstimator, needsOfLoss } from '../../../core/rl/names.ts';
@@ -158,7 +158,7 @@ const componentAt = async (of: Asked, name: string): Promise<PolicyEngine> =>
 
 const forward = <Wanted extends TokenOutput>(
   { layout, input, context }: Asked,
-  engine: PolicyEngine,
+  engine: ScoringModel,
   wants: readonly Wanted[],
   note: string,
   mostTokens?: number,
@@ -198,7 +198,7 @@ async function valuesOfOther(
 
 /** Outputs at every response token, [T]; every sample once, in the micro-batches of the first epoch. */
 export async function outputsOf<Wanted extends TokenOutput>(
-  engine: PolicyEngine,
+  engine: ScoringModel,
   layout: Layout,
   { loss: { temperature }, layout: batchLayout }: Pick<AlgorithmSettings, 'loss' | 'layout'>,
   wants: readonly Wanted[],

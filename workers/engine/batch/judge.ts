@@ -4,7 +4,7 @@
  */
 import { forwardOne } from '../../../core/ports/one-lane.ts';
 import { at } from '../../../core/at.ts';
-import type { PolicyEngine } from '../../../core/ports/policy.ts';
+import type { ScoringModel } from '../../../core/ports/policy.ts';
 import { packWhole } from '../samples/sequence-ends.ts';
 
 /** A response with its prompt. */
@@ -50,7 +50,7 @@ function passesOf(lengths: readonly number[], limit: number): number[][] {
 }
 
 /** The scores of a reward model. */
-export function byScores(engine: PolicyEngine, padToken: number | undefined): Judge {
+export function byScores(engine: ScoringModel, padToken: number | undefined): Judge {
   return async (responses) => {
     const whole = responses.map(wholeOf);
     const { outputs } = await forwardOne(engine, packWhole(whole, padToken), {

@@ -2,7 +2,7 @@
  * What a teacher says of a batch: its log-probs of the sampled tokens, or its k most probable tokens at each position.
  */
 import { forwardOne } from '../../../core/ports/one-lane.ts';
-import type { PolicyEngine } from '../../../core/ports/policy.ts';
+import type { ScoringModel } from '../../../core/ports/policy.ts';
 import type { LossSettings } from '../../../core/records/schema.ts';
 import type { AlgorithmSettings } from '../../../core/wire/jobs/index.ts';
 import type { BatchTensors } from '../../../models/batch-tensors.ts';
@@ -17,7 +17,7 @@ export type TeacherTensors = Pick<BatchTensors, 'teacherLogProbs_T' | 'teacherTo
  * sampled.
  */
 export async function teacherTensors(
-  teacher: PolicyEngine,
+  teacher: ScoringModel,
   layout: SampledLayout,
   { loss, layout: batchLayout }: Pick<AlgorithmSettings, 'loss' | 'layout'>,
   distillation: NonNullable<LossSettings['distillation']>,

@@ -1,11 +1,15 @@
 /** The engines that a worker can run. A new one is a folder beside this file and a line here. */
 import type { Engines } from '../../../core/ports/engines.ts';
+import { httpName } from '../../../core/sampling-server.ts';
 import { readEnvironment } from '../../../infra/engines/environment.ts';
+import { enginePatience } from '../../../infra/engines/patience.ts';
 import { petrelHome } from '../../../infra/home.ts';
+import { httpSamplers } from './http/index.ts';
 import { nativeEngines } from './native/index.ts';
 import type { MemoryPlan } from './memory-plan.ts';
 import { hfSamplers, torchEngines } from './torch/index.ts';
 import type { TorchOptions } from './torch/index.ts';
+import { vllmSamplers } from './vllm/index.ts';
 
 /** What the engines of a process share. */
 export interface EngineShare {
@@ -16,16 +20,31 @@ export interface EngineShare {
 
 /**
  * Maps the name of an engine in a recipe, `trainer.engine` or `rollout.name`, to what makes it, which gives nothing
- * where it is not installed.
+ * where it is not installed. `http` asks the servers at `rollout.url`.
  */
 export const engineRegistry: Readonly<Record<string, (share: EngineShare) => Engines | undefined>> = {
   native: ({ memory }) => nativeEngines(memory),
-  torch: (share) => withTorch(torchEngines, share),
-  hf: (share) => withTorch(hfSamplers, share),
+  torch: (share) => installed('torch', torchEngines, share),
+  hf: (share) => installed('torch', hfSamplers, share),
+  vllm: (share) => installed('vllm', vllmSamplers, share),
+  [httpName]: () => httpSamplers(),
 };
 
-/** On the GPU, if torch is installed for it. */
-function withTorch(make: (options: TorchOptions) => Engines, { threads }: EngineShare): Engines | undefined {
-  const environment = readEnvironment(petrelHome(), 'torch-cuda') ?? readEnvironment(petrelHome(), 'torch-cpu');
-  return environment && make({ ...environment, threads, onLine: (line) => console.error(line) });
+/** On the GPU, if its environment is installed for it. */
+function installed(
+  name: 'torch' | 'vllm',
+  make: (options: TorchOptions) => Engines,
+  { threads }: EngineShare,
+): Engines | undefined {
+  const environment = readEnvironment(petrelHome(), `${name}-cuda`) ?? readEnvironment(petrelHome(), `${name}-cpu`);
+  const hungAfterSeconds = enginePatience();
+  return (
+    environment &&
+    make({
+      ...environment,
+      threads,
+      onLine: (line) => console.error(line),
+      ...(hungAfterSeconds !== undefined && { hungAfterSeconds }),
+    })
+  );
 }

@@ -38,11 +38,11 @@ export class EngineChoice {
   }
 
   /** A sampler with weights of its own. Throws UnfitError when this worker has none for the run. */
-  ownSampler(wanted: Pick<RolloutInput, 'sampler' | 'profile'>, model: ModelRef): Promise<OwningSampler> {
+  ownSampler(wanted: Pick<RolloutInput, 'sampler' | 'profile' | 'server'>, model: ModelRef): Promise<OwningSampler> {
     const { name, sampler } = this.sampling(wanted);
     if (sampler === undefined)
       throw new UnfitError('OtherEngine', `the engine ${name} only trains and scores`, { hint: 'rollout.name=hf' });
-    return sampler(model, this.optionsFor(wanted.profile));
+    return sampler(model, this.optionsFor(wanted.profile), wanted.server);
   }
 
   optionsFor({ compute, deterministic, ranks }: NumericProfile): EngineOptions {

@@ -11,7 +11,7 @@ import { randomUUID } from 'node:crypto';
 import { PreemptedError } from '../../../core/errors.ts';
 import type { Digest, RunId } from '../../../core/ids.ts';
 import type { Engines } from '../../../core/ports/engines.ts';
-import type { PolicyEngine } from '../../../core/ports/policy.ts';
+import type { ScoringModel } from '../../../core/ports/policy.ts';
 import type { SamplerRoom } from '../../../core/ports/sampler.ts';
 import type { Store } from '../../../core/ports/store.ts';
 import { mapComponents } from '../../../core/records/components.ts';
@@ -221,19 +221,19 @@ export class EngineHost {
     this.#models.standsAt(state, context, iteration, isLogged);
   }
 
-  frozen(role: FrozenRole, context: JobContext, model: Digest, profile: NumericProfile): Promise<PolicyEngine> {
+  frozen(role: FrozenRole, context: JobContext, model: Digest, profile: NumericProfile): Promise<ScoringModel> {
     return this.#models.frozen(role, context, model, profile);
   }
 
   /**
    * Samples with exactly these weights: the policy's in place, the published ones, or the base. `work` asks the
-   * generation for samples.
+   * generation for samples. `sampledBy`: the server that makes them.
    */
   async sampling<T>(
     context: JobContext,
-    input: Pick<RolloutInput, 'model' | 'profile' | 'weights' | 'sampler'>,
+    input: Pick<RolloutInput, 'model' | 'profile' | 'weights' | 'sampler' | 'server'>,
     room: SamplerRoom,
-    work: (generation: Generation) => Promise<T>,
+    work: (generation: Generation, sampledBy?: string) => Promise<T>,
   ): Promise<T> {
     this.#throwIfLeaving();
     const { profile, weights, sampler } = input;
@@ -246,7 +246,10 @@ export class EngineHost {
     return this.#weights.use(context, input, async (own) => {
       this.#throwIfLeaving();
       context.throwIfCancelled(); // loading may have taken long
-      return work(this.#samplers.generationOf(own, room, async () => own));
+      return work(
+        this.#samplers.generationOf(own, room, async () => own),
+        own.sampledBy,
+      );
     });
   }
 

@@ -1,7 +1,7 @@
 /** The models that a process trains, and those that do not learn. They are opened for a job and kept for the next. */
 import type { Digest, RunId } from '../../../core/ids.ts';
 import type { ModelRef } from '../../../core/ports/engines.ts';
-import type { HeadKind, PolicyEngine } from '../../../core/ports/policy.ts';
+import type { HeadKind, PolicyEngine, ScoringModel } from '../../../core/ports/policy.ts';
 import { blockHashOf } from '../../../core/records/block-hash.ts';
 import { publishedFormat } from '../../../core/records/publications.ts';
 import type { NumericProfile } from '../../../core/records/schema.ts';
@@ -77,7 +77,7 @@ export class Models {
     if (known?.runId === runId && known.profile === kindOf(profile) && known.state.model === model) return known.state;
     const isMate = (other: TrainedState) => other.runId === runId && other.isPart && part === true;
     for (const [name, other] of this.#trained) if (name === key || !isMate(other)) await this.release(other.runId);
-    const folder = await this.#ports.files.modelFolder(context, model, 'text');
+    const folder = await this.#ports.files.modelFolder(context, model, 'opening');
     const engines = await this.#openComponents(folder, profile, components ?? ['actor']);
     const { id, engine, naming } = profile;
     const lineage = { profile: id, engine, incarnation: this.#ports.incarnation };
@@ -110,8 +110,11 @@ export class Models {
 
   /**
    * A model that does not learn, one in each role. It gives log-probs, as a reward model a score of whole responses.
+   * The reference of a policy that trains an adapter here is that policy with its adapter off.
    */
-  async frozen(role: FrozenRole, context: JobContext, model: Digest, profile: NumericProfile): Promise<PolicyEngine> {
+  async frozen(role: FrozenRole, context: JobContext, model: Digest, profile: NumericProfile): Promise<ScoringModel> {
+    const base = role === 'reference' ? this.#baseOf(context, model, profile) : undefined;
+    if (base !== undefined) return base;
     const key = `${model} ${kindOf(profile)}`;
     const known = this.#frozen.get(role);
     if (known?.key === key) return known.engine;
@@ -142,6 +145,14 @@ export class Models {
     if (trained?.runId !== runId) return;
     this.#trained.delete(key);
     for (const engine of Object.values(trained.state.engines)) await this.#close(engine);
+  }
+
+  /** The model itself, where it is the base of an adapter that the process trains for the run. */
+  #baseOf({ runId }: JobContext, model: Digest, profile: NumericProfile): ScoringModel | undefined {
+    for (const { runId: own, profile: kind, state } of this.trained)
+      if (own === runId && kind === kindOf(profile) && state.model !== model && state.engines['actor'] !== undefined)
+        return state.engines['actor'].base;
+    return undefined;
   }
 
   async #openComponents(

@@ -79,14 +79,21 @@ export class WeightsDesk {
   /** Runs `work` with a sampler that has exactly these weights: the published ones, or the base. */
   async use<T>(
     context: JobContext,
-    { model, profile, weights, sampler }: Pick<RolloutInput, 'model' | 'profile' | 'weights' | 'sampler'>,
+    {
+      model,
+      profile,
+      weights,
+      sampler,
+      server,
+    }: Pick<RolloutInput, 'model' | 'profile' | 'weights' | 'sampler' | 'server'>,
     work: (sampler: OwningSampler) => Promise<T>,
   ): Promise<T> {
     const { runId, store, at, holders, publication = { format: 'F32', digest: weights } } = context;
     const secret = this.#secrets.get(runId);
     const began = performance.now();
+    const kind = { model, profile, sampler, ...(server && { server }) };
     return this.#rolloutModel.use(
-      { runId, store, iteration: at.iteration, model, profile, sampler, weights, publication, holders, secret },
+      { runId, store, iteration: at.iteration, ...kind, weights, publication, holders, secret },
       async (own) => {
         countLoad(context, performance.now() - began, this.#rolloutModel.takeRead());
         return work(own);
@@ -150,7 +157,7 @@ export class WeightsDesk {
 
   async #openSampler(wanted: WantedWeights): Promise<OwningSampler> {
     const { files, engines, samplers } = this.#ports;
-    const folder = await files.modelFolder(wanted, wanted.model, 'text');
+    const folder = await files.modelFolder(wanted, wanted.model, engines.sampling(wanted).reads ?? 'opening');
     const sampler = await engines.ownSampler(wanted, { folder, head: 'tokens' });
     void sampler.exited.then(() => {
       samplers.forget(sampler);

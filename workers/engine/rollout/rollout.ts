@@ -56,7 +56,11 @@ export async function rollout(host: EngineHost, input: RolloutInput, context: Jo
         ended.map(([{ draw, row, sample }, { tokens }]) => ({ draw, row, sample, tokens: Int32Array.from(tokens) })),
       ),
   };
-  const completions = await host.sampling(context, input, room, (generation) => journalled(work, context, generation));
+  let by: string | undefined;
+  const completions = await host.sampling(context, input, room, (generation, sampledBy) => {
+    by = sampledBy;
+    return journalled(work, context, generation);
+  });
   const trajectories = pack(input, work.samples, prompts, completions, context.at.iteration);
   const store = await host.store(context.store);
   return {
@@ -64,6 +68,7 @@ export async function rollout(host: EngineHost, input: RolloutInput, context: Jo
     samples: completions.length,
     promptTokens: trajectories.promptTokens.length,
     responseTokens: trajectories.responseTokens_T.length,
+    ...(by !== undefined && { sampledBy: by }),
   };
 }
 

@@ -5,7 +5,7 @@
  */
 import { forwardOne } from '../../../core/ports/one-lane.ts';
 import { at } from '../../../core/at.ts';
-import type { PackedBatch, PolicyEngine } from '../../../core/ports/policy.ts';
+import type { PackedBatch, ScoringModel } from '../../../core/ports/policy.ts';
 import type { CompareInput, CompareOutput } from '../../../core/wire/jobs/index.ts';
 import type { ScoreTable } from '../../../core/wire/score-table.ts';
 import { putJsonBlob } from '../../../log/objects/blobs.ts';
@@ -59,14 +59,14 @@ function bothOf({ prompt, response, rejected }: Sequence, row: number): [Given, 
 }
 
 /** β·(log π − log π_ref), summed over the response. */
-function implicitRewards(policy: PolicyEngine, reference: PolicyEngine, beta: number): Judge {
+function implicitRewards(policy: ScoringModel, reference: ScoringModel, beta: number): Judge {
   return async (responses) => {
     const [own, other] = [await logProbs(policy, responses), await logProbs(reference, responses)];
     return own.map((sum, s) => beta * (sum - at(other, s)));
   };
 }
 
-async function logProbs(engine: PolicyEngine, responses: readonly Given[]): Promise<Float64Array> {
+async function logProbs(engine: ScoringModel, responses: readonly Given[]): Promise<Float64Array> {
   const whole = packWhole(responses.map(wholeOf), undefined);
   const positions: number[] = [];
   const owners: number[] = [];

@@ -119,11 +119,6 @@ export class RunState {
     this.#naming = naming;
   }
 
-  /** Are its states named by the updates that made them? */
-  get isNamedByLineage(): boolean {
-    return this.#naming !== undefined;
-  }
-
   /** The policy's engine. */
   get engine(): PolicyEngine {
     return actorOf(this.engines);

@@ -17,6 +17,7 @@ import type { PartRoots } from '../../../log/objects/digest.ts';
 import { needRecord } from '../../../log/objects/records.ts';
 import type { CheckpointName } from '../../../log/run/run-checkpoints.ts';
 import type { RunLog } from '../../../log/run/run-log.ts';
+import { isNamedByLineage } from '../../../log/run/state-names.ts';
 import { headOfConfig } from '../../../models/config.ts';
 import { readConfigJson } from '../../../models/folder.ts';
 import { checkpointPlace, otherReplayCode } from '../../../core/wire/trainer-answers.ts';
@@ -181,19 +182,18 @@ async function loadNamed(
   );
   const whole = runStateOf(record.components);
   if (whole !== stateDigest) throw damage('DamagedRecord', key, `its components are the state ${whole}`);
-  const other = Object.entries(found.components).find(([name, { stateDigest: content, roots = {} }]) => {
+  for (const [name, { stateDigest: content, roots = {} }] of Object.entries(found.components)) {
     const named = record.components[name];
-    return content !== named?.stateDigest && !(state.isNamedByLineage && hasRoots(named, roots));
-  });
-  if (other !== undefined)
-    throw damage('DamagedRecord', key, `its state hashes to ${other[1].stateDigest} (${other[0]})`);
+    if (content === named?.stateDigest) continue;
+    const isSame = named !== undefined && hasRoots(named, roots) && (await isNamedByLineage(log, named));
+    if (!isSame) throw damage('DamagedRecord', key, `its state hashes to ${content} (${name})`);
+  }
   state.adopt(record.components);
   faultPoint('recover.loaded', { iteration });
 }
 
 /** A state that is named by its lineage has the content that its manifest says of each part. */
-function hasRoots(named: ComponentCheckpoint | undefined, roots: PartRoots): boolean {
-  const parts = named?.parts ?? [];
+function hasRoots({ parts }: ComponentCheckpoint, roots: PartRoots): boolean {
   return parts.length > 0 && parts.every(({ name, digest }) => digest !== undefined && digest === roots[name]);
 }
 

@@ -9,6 +9,7 @@ import type { Digest, RunId } from '../../../core/ids.ts';
 import type { StateSource } from '../../../core/ports/policy.ts';
 import type { OwningSampler } from '../../../core/ports/sampler.ts';
 import type { Store } from '../../../core/ports/store.ts';
+import type { SamplingServer } from '../../../core/sampling-server.ts';
 import { blockHashOf } from '../../../core/records/block-hash.ts';
 import { keys } from '../../../core/records/keys.ts';
 import { publishedBytes } from '../../../core/records/publications.ts';
@@ -16,6 +17,7 @@ import type { Publication } from '../../../core/records/publications.ts';
 import { weightsManifest } from '../../../core/records/schema.ts';
 import type { NumericProfile } from '../../../core/records/schema.ts';
 import { kindOf } from '../engines/profile.ts';
+import { isServerFault } from '../../../infra/sampling-servers/faults.ts';
 import { streamBlob } from '../../../log/objects/blobs.ts';
 import { readRecord } from '../../../log/objects/records.ts';
 import { readShard, weightsAlone } from '../../../models/checkpoint.ts';
@@ -35,6 +37,8 @@ export interface WantedWeights {
   readonly profile: NumericProfile;
   /** Name of the engine that samples. */
   readonly sampler: string;
+  /** The server that samples, where one does. */
+  readonly server?: SamplingServer;
   readonly weights: Digest;
   /** What to load: every publication of the weights gives the same samples. */
   readonly publication: Publication;
@@ -71,20 +75,21 @@ const soonMs = 1_000;
 /** Bytes that are copied at a time from a policy of this process. */
 const pieceBytes = 8 << 20;
 
-const samplerKind = ({ sampler, profile }: Pick<WantedWeights, 'sampler' | 'profile'>): string =>
-  `${sampler} ${kindOf(profile)}`;
+/** What decides which sampler it is, apart from the weights. */
+type Kind = Pick<WantedWeights, 'model' | 'sampler' | 'server' | 'profile'>;
+
+const samplerKind = ({ sampler, server, profile }: Omit<Kind, 'model'>): string =>
+  [sampler, kindOf(profile), ...(server === undefined ? [] : [JSON.stringify(server)])].join(' ');
 const keyOf = (wanted: WantedWeights): string => `${wanted.weights} ${samplerKind(wanted)}`;
 
-const isOfSameModel = (
-  held: Pick<WantedWeights, 'model' | 'sampler' | 'profile'>,
-  wanted: Pick<WantedWeights, 'model' | 'sampler' | 'profile'>,
-): boolean => held.model === wanted.model && samplerKind(held) === samplerKind(wanted);
+const isOfSameModel = (held: Kind, wanted: Kind): boolean =>
+  held.model === wanted.model && samplerKind(held) === samplerKind(wanted);
 
 export class RolloutModel {
   readonly #ports: RolloutModelPorts;
   readonly #place = new SharedPlace<OwningSampler>();
   /** What the sampler in the place is for. */
-  #held: Pick<WantedWeights, 'runId' | 'model' | 'sampler' | 'profile'> | undefined;
+  #held: (Kind & Pick<WantedWeights, 'runId'>) | undefined;
   /** The model's weights, from the moment at which they began to come. */
   #growing: { readonly runId: RunId; readonly digest: Digest; readonly from: GrowingWeights } | undefined;
   readonly #onBegin = new Set<() => void>();
@@ -100,10 +105,11 @@ export class RolloutModel {
   }
 
   /** Gets weights that a job will want soon, if the place has other ones of the run and nothing to do. */
-  async prefetch(next: Omit<WantedWeights, 'sampler'>): Promise<void> {
+  async prefetch(next: Omit<WantedWeights, 'sampler' | 'server'>): Promise<void> {
     const held = this.#held;
     if (held === undefined || held.runId !== next.runId) return;
-    const wanted = { ...next, sampler: held.sampler };
+    const { sampler, server } = held;
+    const wanted = { ...next, sampler, ...(server && { server }) };
     if (isOfSameModel(held, wanted) && this.#place.isIdle) await this.use(wanted, async () => {});
   }
 
@@ -180,7 +186,8 @@ export class RolloutModel {
       if (found !== digest)
         throw new InvalidInputError(`weights ${digest.slice(0, 12)} expected, ${found.slice(0, 12)} loaded`);
     } catch (error) {
-      if (error instanceof RetryableError || saysNothingOfData(error)) throw error; // the weights may be intact
+      // The weights may be intact.
+      if (error instanceof RetryableError || saysNothingOfData(error) || isServerFault(error)) throw error;
       if (wanted.iteration === 0) throw damage('DamagedModel', `models/${wanted.model}`, errorToJson(error).message);
       throw new RetryableError('WeightsDamaged', `WeightsDamaged: ${errorToJson(error).message}`);
     }

@@ -1,5 +1,6 @@
 /** Values that change on the way from verl to petrel. */
 import { nearestRunName } from '../../../../core/ids.ts';
+import { showValue } from '../../../../core/recipe/show-value.ts';
 import { withoutHoles } from '../shell/holes.ts';
 
 /** The rest of the input, by path without the wrapper. */
@@ -84,6 +85,27 @@ export const CONVERSIONS = {
       ? left('the same model')
       : { type: 'none', note: own === undefined ? 'model.path is not known' : `model.path is ${String(own)}` };
   },
+  asPolicyModel: (given, valueOf, path) => {
+    const key = path.replace(/^critic\./, '');
+    const own = valueOf(key);
+    if (showValue(own) === showValue(given)) return left(`as ${key}`);
+    return { type: 'none', note: `${key} is ${own === undefined ? 'not set' : showValue(own)}` };
+  },
+  /** Servers of other engines become vLLM, which petrel starts by itself. */
+  sampler: (name) =>
+    name === 'vllm' || name === 'hf'
+      ? value(name)
+      : value('vllm', 'only vLLM and transformers are started by petrel itself'),
+  /** A model is divided over all GPUs of a machine: verl’s -1. */
+  shardSize: (size, valueOf) => {
+    const gpus = valueOf('trainer.n_gpus_per_node') ?? defaultGpus;
+    if (size === -1 || size === gpus) return left('the GPUs of a machine');
+    return typeof size === 'number' && typeof gpus === 'number' && size < gpus
+      ? left('the model is divided over all GPUs of the machine, and has no replicas')
+      : { type: 'none', note: 'the model is divided over the GPUs of one machine' };
+  },
+  /** vLLM draws other samples when it is asked again; what is learned from them is repeated. */
+  determinism: (on) => (on === true ? value('replay') : left('it is not asked for')),
   dtype: (dtype) => {
     const known = DTYPES[String(dtype)];
     return known === undefined ? { type: 'none', note: 'petrel computes in fp32 or bf16' } : value(known);
@@ -106,8 +128,9 @@ const DTYPES: Readonly<Record<string, string>> = {
   auto: 'auto',
 };
 
-/** verl's defaults of the lengths. */
+/** verl's defaults of the lengths, and of the GPUs of a machine. */
 const defaultLength = 512;
+export const defaultGpus = 8;
 
 /** The longest sequence that the input allows. */
 export function longestSequence(valueOf: ValueOf): number {

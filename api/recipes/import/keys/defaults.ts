@@ -1,5 +1,6 @@
 /** Keys for which verl and petrel have different defaults. Only data, and what an import says about them. */
 import { recipeKey } from '../../../../core/recipe/keys.ts';
+import { defaultGpus } from './conversions.ts';
 import type { DefaultKey } from './outcome.ts';
 
 interface Default {
@@ -48,6 +49,17 @@ const RL: readonly Default[] = [
   },
 ];
 
+/** The default of a script whose model is divided over its GPUs. */
+const GPUS: readonly Default[] = [
+  {
+    petrel: 'trainer.fsdp_size',
+    verl: 'trainer.n_gpus_per_node',
+    verlDefault: defaultGpus,
+    isWritten: false,
+    note: 'processes of torch, one for each GPU; in verl trainer.n_gpus_per_node',
+  },
+];
+
 const SFT: readonly Default[] = [
   {
     petrel: 'trainer.save_freq',
@@ -57,9 +69,13 @@ const SFT: readonly Default[] = [
   },
 ];
 
-/** The defaults that the input does not set. */
-export function defaultsThatDiffer(kind: 'rl' | 'sft', isGiven: (path: string) => boolean): DefaultKey[] {
-  return (kind === 'sft' ? SFT : RL)
+/** The defaults that the input does not set. `divides`: the recipe is for several GPUs. */
+export function defaultsThatDiffer(
+  kind: 'rl' | 'sft',
+  divides: boolean,
+  isGiven: (path: string) => boolean,
+): DefaultKey[] {
+  return [...(kind === 'sft' ? SFT : RL), ...(divides ? GPUS : [])]
     .filter(({ petrel, verl }) => !isGiven(petrel) && (verl === undefined || !isGiven(verl)))
     .map(({ petrel, verlDefault, isWritten, note }) => ({
       petrel,

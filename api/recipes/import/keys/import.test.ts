@@ -2,12 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { recipeKey, recipeSections } from '../../../../core/recipe/keys.ts';
 import { checkRecipe } from '../../../../core/recipe/parse.ts';
+import { chooseEngines } from './engine-choice.ts';
 import { Entries } from './entries.ts';
 import { findRule } from './find-rule.ts';
 import { importEntries, type ImportOptions } from './map-entries.ts';
 import type { ImportResult } from './outcome.ts';
 import { overridesIn } from './overrides-file.ts';
 import { RULES } from './rules.ts';
+import { GPU_RULES, TORCH_RULES, VLLM_RULES } from './torch-rules.ts';
 
 const given = ['data.train_files=a.jsonl', 'actor_rollout_ref.model.path=org/m', 'algorithm.adv_estimator=gae'];
 
@@ -16,16 +18,23 @@ function imported(overrides: readonly string[], options: Partial<ImportOptions> 
   for (const text of [...given, ...overrides]) entries.override({ text });
   return importEntries(entries, { kind: 'rl', env: new Map(), ...options });
 }
-const outcomeOf = (override: string, ...others: string[]) => {
-  const name = override.replace(/^[+~]*/, '').replace(/=.*$/s, '');
-  return imported([...others, override]).keys.find(({ verl }) => verl === name);
-};
+const nameOf = (override: string) => override.replace(/^[+~]*/, '').replace(/=.*$/s, '');
+const outcomeOf = (override: string, ...others: string[]) =>
+  imported([...others, override]).keys.find(({ verl }) => verl === nameOf(override));
+/** The same with `--engine torch`. */
+const onGpus = (override: string, ...others: string[]) =>
+  imported([...others, override], { engine: 'torch' }).keys.find(({ verl }) => verl === nameOf(override));
 
-describe('the table', () => {
+describe.each([
+  ['native', RULES, 'native'],
+  ['torch', TORCH_RULES, 'torch'],
+  ['vLLM', VLLM_RULES, 'torch'],
+  ['GPUs', GPU_RULES, 'torch'],
+] as const)('the table of %s', (_, table, engine) => {
   it('names keys that petrel has', () => {
     const known = (path: string) =>
       recipeKey(path) !== undefined || recipeSections.some((section) => section.path === path);
-    const written = RULES.flatMap(({ verl, to }) => {
+    const written = table.flatMap(({ verl, to }) => {
       const choices = /\(([^()]*)\)/.exec(verl)?.[1]?.split('|') ?? [''];
       return to === undefined ? [] : choices.map((choice) => to.replace('$1', choice));
     });
@@ -33,15 +42,20 @@ describe('the table', () => {
   });
 
   it('says in each row what becomes of the key', () => {
-    const empty = RULES.filter(({ to, how, none, met }) => [to, how, none, met].every((one) => one === undefined));
+    const empty = table.filter(({ to, how, none, met }) => [to, how, none, met].every((one) => one === undefined));
     expect(empty).toEqual([]);
   });
 
   it('has no row that is never reached', () => {
-    const unreached = RULES.filter(({ verl }) => {
+    const unreached = table.filter(({ verl }) => {
       const path = verl.replaceAll(/\(([^()]*)\)/g, (_, choices: string) => choices.split('|').at(-1) ?? '');
       const example = path.replaceAll('**', 'x.y').replaceAll('*', 'z');
-      return findRule(example)?.verl !== verl;
+      return (
+        findRule(
+          example,
+          chooseEngines(engine, () => undefined),
+        )?.verl !== verl
+      );
     });
     expect(unreached.map(({ verl }) => verl)).toEqual([]);
   });
@@ -139,10 +153,10 @@ describe('a key of verl', () => {
   });
 
   it('with a value that no run can use yet is written, and is a problem', () => {
-    const { keys, tree, problems } = imported(['actor_rollout_ref.model.lora_rank=32']);
-    expect(keys.at(-1)).toMatchObject({ outcome: 'later', written: 32 });
-    expect(tree).toMatchObject({ model: { lora_rank: 32 } });
-    expect(problems.map(({ path }) => path)).toEqual(['model.lora_rank']);
+    const { keys, tree, problems } = imported(['actor_rollout_ref.rollout.n=2', 'algorithm.adv_estimator=gigpo']);
+    expect(keys.at(-1)).toMatchObject({ outcome: 'later', written: 'gigpo' });
+    expect(tree).toMatchObject({ algorithm: { adv_estimator: 'gigpo' } });
+    expect(problems.map(({ path }) => path)).toEqual(['algorithm.adv_estimator']);
   });
 
   it('with a value that petrel’s schema refuses is left out', () => {
@@ -162,6 +176,118 @@ describe('a key of verl', () => {
     const token = `hf_${'a'.repeat(30)}`;
     const result = imported([`+trainer.hub_token=${token}`, `actor_rollout_ref.model.path=${token}`]);
     expect(JSON.stringify(result)).not.toContain(token);
+  });
+});
+
+describe('the engines of a recipe', () => {
+  const vllm = 'actor_rollout_ref.rollout.name=vllm';
+  const adapter = 'actor_rollout_ref.model.lora_rank=8';
+  const gpus = 'trainer.n_gpus_per_node=8';
+
+  it('are petrel’s defaults, which run anywhere, whatever the script of GPUs says', () => {
+    const { tree, engines } = imported([vllm, gpus, 'actor_rollout_ref.actor.strategy=fsdp2']);
+    expect(engines).toMatchObject({ trainer: 'native', sampler: 'native' });
+    expect(tree).not.toHaveProperty('trainer');
+    expect(tree).not.toHaveProperty('rollout');
+  });
+
+  it('are torch and vLLM on the GPUs of one machine when they are asked for', () => {
+    const { tree, problems } = imported([vllm, gpus, 'actor_rollout_ref.rollout.n=4'], { engine: 'torch' });
+    expect(tree).toMatchObject({ trainer: { engine: 'torch', fsdp_size: 8 }, rollout: { name: 'vllm' } });
+    expect(problems).toEqual([]);
+  });
+
+  it('are torch for an adapter, in one process, unless native is asked for', () => {
+    const { tree, problems, engines } = imported([adapter, gpus, vllm]);
+    expect(tree).toMatchObject({ trainer: { engine: 'torch' }, rollout: { name: 'vllm' }, model: { lora_rank: 8 } });
+    expect(tree).not.toHaveProperty('trainer.fsdp_size');
+    expect(engines.why).toContain('adapter');
+    expect(problems).toEqual([]);
+    const native = imported([adapter], { engine: 'native' });
+    expect(native.tree).not.toHaveProperty('trainer');
+    expect(native.problems.map(({ path }) => path)).toEqual(['trainer.engine', 'rollout.name']);
+  });
+
+  it('are torch for an adapter whose folder is not known', () => {
+    const { tree } = imported(['actor_rollout_ref.model.lora_adapter_path=${oc.env:ADAPTER}']);
+    expect(tree).toMatchObject({ trainer: { engine: 'torch' } });
+  });
+
+  it('have no sampler where none samples', () => {
+    expect(imported([adapter], { kind: 'sft' }).tree).not.toHaveProperty('rollout');
+  });
+
+  it('sample with vLLM for servers that petrel does not start, and with transformers where verl does', () => {
+    for (const [name, sampler] of [
+      ['sglang', 'vllm'],
+      ['trtllm', 'vllm'],
+      ['hf', 'hf'],
+    ])
+      expect(imported([`actor_rollout_ref.rollout.name=${name}`], { engine: 'torch' }).tree).toMatchObject({
+        rollout: { name: sampler },
+      });
+  });
+
+  it('say what verl’s default number of GPUs would be', () => {
+    const { defaults } = imported([], { engine: 'torch' });
+    expect(defaults).toContainEqual(expect.objectContaining({ petrel: 'trainer.fsdp_size', verlDefault: 8 }));
+    expect(imported([gpus], { engine: 'torch' }).defaults.map(({ petrel }) => petrel)).not.toContain(
+      'trainer.fsdp_size',
+    );
+  });
+});
+
+describe('a key of verl’s engines', () => {
+  const fsdp = 'actor_rollout_ref.actor.fsdp_config';
+
+  it('that asks for host memory is met by the native engine, and by no GPU', () => {
+    expect(outcomeOf(`${fsdp}.param_offload=True`)?.outcome).toBe('met');
+    expect(onGpus(`${fsdp}.param_offload=True`)).toMatchObject({ outcome: 'none', reason: 'offload' });
+    expect(onGpus(`${fsdp}.param_offload=False`)?.outcome).toBe('met');
+  });
+
+  it('of FSDP is one number of processes, on one machine', () => {
+    const eight = 'trainer.n_gpus_per_node=8';
+    const size = (value: number) => onGpus(`${fsdp}.fsdp_size=${value}`, eight)?.outcome;
+    expect([-1, 8, 4].map(size)).toEqual(['differs', 'differs', 'differs']);
+    expect(size(16)).toBe('none');
+    expect(onGpus('trainer.nnodes=2')).toMatchObject({ outcome: 'none', reason: 'machines' });
+    expect(onGpus('actor_rollout_ref.actor.strategy=fsdp')).toMatchObject({ outcome: 'met', petrel: 'trainer.engine' });
+    expect(onGpus('actor_rollout_ref.actor.strategy=megatron')?.outcome).toBe('differs');
+  });
+
+  it('that splits a model in another way has no counterpart, and says so', () => {
+    for (const [key, reason] of [
+      ['rollout.tensor_model_parallel_size', 'oneGpu'],
+      ['actor.ulysses_sequence_parallel_size', 'parallel'],
+    ])
+      expect(onGpus(`actor_rollout_ref.${key}=2`)).toMatchObject({ outcome: 'none', reason });
+    expect(onGpus('actor_rollout_ref.actor.megatron.expert_model_parallel_size=8')).toMatchObject({
+      reason: 'parallel',
+    });
+  });
+
+  it('of precision chooses the arithmetic, or is told that sums stay in fp32', () => {
+    expect(onGpus(`${fsdp}.mixed_precision.param_dtype=bf16`)).toMatchObject({
+      petrel: 'model.compute_dtype',
+      written: 'bf16',
+    });
+    expect(onGpus(`${fsdp}.model_dtype=bfloat16`)?.outcome).toBe('differs');
+    expect(onGpus(`${fsdp}.full_determinism=True`)).toMatchObject({ petrel: 'deterministic', written: 'replay' });
+  });
+
+  it('of vLLM counts where vLLM samples', () => {
+    const eager = 'actor_rollout_ref.rollout.enforce_eager=False';
+    expect(onGpus(eager)?.outcome).toBe('met');
+    expect(outcomeOf(eager)).toMatchObject({ outcome: 'none', reason: 'server' });
+    expect(onGpus('actor_rollout_ref.rollout.gpu_memory_utilization=0.6')?.note).toContain('40 %');
+    expect(onGpus('actor_rollout_ref.rollout.free_cache_engine=True')).toMatchObject({ reason: 'colocation' });
+  });
+
+  it('of a critic’s adapter is met by the policy’s form', () => {
+    const critic = 'critic.model.lora_rank=8';
+    expect(onGpus(critic, 'actor_rollout_ref.model.lora_rank=8')?.outcome).toBe('differs');
+    expect(onGpus(critic, 'actor_rollout_ref.model.lora_rank=16')?.outcome).toBe('none');
   });
 });
 

@@ -75,7 +75,7 @@ function decides(petrel: string): boolean {
   const key = recipeKey(petrel);
   if (LENGTHS.has(petrel)) return true;
   if (key === undefined || key.change === 'free' || key.required) return false;
-  return !/^(?:name|store|trainer\.|data\.val_|rollout\.val_)/.test(petrel);
+  return !/^(?:name|store|trainer\.|data\.val_|rollout\.(?:val_|name))/.test(petrel);
 }
 
 /** null, false and empty values ask for nothing; where an optimiser keeps its moments does not change what it does. */

@@ -11,6 +11,7 @@ import { runIssues } from '../../../../core/recipe/runnable.ts';
 import { findSecrets } from '../../../../core/recipe/secrets.ts';
 import { CONVERSIONS, longestSequence, type ValueOf } from './conversions.ts';
 import { defaultsThatDiffer, hasOtherDefault } from './defaults.ts';
+import { chooseEngines, type EngineChoice, type ImportEngine } from './engine-choice.ts';
 import { showValue } from '../../../../core/recipe/show-value.ts';
 import type { Entries, Entry } from './entries.ts';
 import { findRule } from './find-rule.ts';
@@ -27,6 +28,8 @@ import type { Hole } from '../shell/holes.ts';
 export interface ImportOptions {
   readonly kind: 'rl' | 'sft';
   readonly env: ReadonlyMap<string, string>;
+  /** The engine that the recipe shall name; absent: the script decides. */
+  readonly engine?: ImportEngine | undefined;
   /** Why a part of a text is not known. */
   readonly holesIn?: (text: string) => readonly Hole[];
 }
@@ -46,18 +49,21 @@ export function importEntries(entries: Entries, options: ImportOptions): ImportR
   const known = resolveAll(withSections(entries.all), options);
   const values = new Map(known.filter((one) => one.unknown === undefined).map((one) => [one.path, one.value]));
   const valueOf: ValueOf = (path) => values.get(path);
+  const unknown = new Set(known.filter((one) => one.unknown !== undefined).map(({ path }) => path));
+  const engines = chooseEngines(options.engine, valueOf, unknown);
   const referred = new Set(entries.all.flatMap(({ value }) => textsIn(value).flatMap(referencesIn)));
   const ofMethod = known.flatMap((one): ImportedKey[] => {
-    const key = mapKey(one, valueOf, referred);
+    const key = mapKey(one, { valueOf, referred, engines });
     return one.entry.isDefault === true && !saysMore(key) ? [] : [key];
   });
   const mapped = withSeveralTurns(ofMethod, valueOf);
   const isGiven = (path: string) =>
     known.some((one) => one.path === path && one.entry.isDefault !== true) ||
     mapped.some((key) => key.petrel === path && 'written' in key);
-  const defaults = defaultsThatDiffer(options.kind, isGiven);
+  const defaults = defaultsThatDiffer(options.kind, engines.divides, isGiven);
   const base: Tree = options.kind === 'sft' ? { kind: 'sft' } : {};
   const written = [
+    ...enginesToWrite(engines, options.kind),
     ...defaults.filter((one) => one.isWritten).map((one) => [one.petrel, one.verlDefault] as const),
     ...mapped.flatMap((key) =>
       key.petrel !== undefined && 'written' in key ? [[key.petrel, key.written] as const] : [],
@@ -66,7 +72,13 @@ export function importEntries(entries: Entries, options: ImportOptions): ImportR
   const tree = written.reduce<Tree>((result, [path, value]) => setAt(result, path.split('.'), value), base);
   const roomy = withRoom(tree, valueOf, options.kind);
   const checked = check(roomy, mapped);
-  return { ...checked, defaults, notes: entries.notes, losses: lossesOf(checked.keys, entries.notes) };
+  return { ...checked, engines, defaults, notes: entries.notes, losses: lossesOf(checked.keys, entries.notes) };
+}
+
+/** petrel's defaults are not written. */
+function enginesToWrite({ trainer, sampler }: EngineChoice, kind: 'rl' | 'sft'): (readonly [string, unknown])[] {
+  if (trainer === 'native') return [];
+  return [['trainer.engine', trainer], ...(kind === 'rl' ? [['rollout.name', sampler] as const] : [])];
 }
 
 /** Does a default of verl's own configuration change a recipe? Those of today are petrel's, or in defaults.ts. */
@@ -113,9 +125,17 @@ function textsIn(value: unknown): string[] {
 /** `a.b` in `${a.b}`. */
 const referencesIn = (text: string): string[] => [...text.matchAll(/\$\{([\w.]+)\}/g)].map((match) => match[1] ?? '');
 
-function mapKey(known: Known, valueOf: ValueOf, referred: ReadonlySet<string>): ImportedKey {
+/** What a key is mapped by, besides its value. */
+interface Surroundings {
+  readonly valueOf: ValueOf;
+  /** verl's keys to which other values refer. */
+  readonly referred: ReadonlySet<string>;
+  readonly engines: EngineChoice;
+}
+
+function mapKey(known: Known, { valueOf, referred, engines }: Surroundings): ImportedKey {
   const { entry, path, value, unknown, dates } = known;
-  const rule = findRule(path);
+  const rule = findRule(path, engines);
   const base = { verl: entry.path, ...(entry.line !== undefined && { line: entry.line }) };
   if (unknown !== undefined) {
     // The value does not matter where no value has a counterpart.

@@ -1,6 +1,7 @@
 /** What became of each key of an imported configuration. */
 import type { RecipeIssue } from '../../../../core/recipe/issues.ts';
 import type { Tree } from '../../../../core/recipe/merge.ts';
+import type { EngineChoice } from './engine-choice.ts';
 import type { Note } from './entries.ts';
 import type { Reason } from './reasons.ts';
 
@@ -64,6 +65,7 @@ export interface ImportLoss {
 export interface ImportResult {
   /** The recipe. */
   readonly tree: Tree;
+  readonly engines: EngineChoice;
   readonly keys: readonly ImportedKey[];
   readonly defaults: readonly DefaultKey[];
   readonly notes: readonly Note[];

@@ -1,21 +1,30 @@
 /** Why a key of verl has no counterpart in petrel. Only data. */
 
 export const REASONS = {
-  kernels: 'It chooses kernels or what is recomputed. petrel’s engine decides; results do not depend on it.',
+  kernels: 'It chooses kernels. petrel’s engine decides; results do not depend on it.',
+  activations:
+    'It computes activations again in the backward pass to save memory. petrel’s engines decide that by the memory that is free; results do not depend on it.',
   offload:
-    'It moves weights or moments to host memory. petrel’s engine has no device memory to free; petrel plan shows its memory.',
+    'It moves weights, moments or activations to host memory. The torch engine keeps them on its devices; trainer.fsdp_size divides them.',
   parallel:
-    'It splits a model or a sequence over devices. petrel trains on one process, and samples on any number of them (fleet.pools).',
-  sharding: 'It configures FSDP, Megatron, VeOmni or another training engine. petrel trains with its own.',
+    'It splits a model or a sequence over devices. petrel divides a model by trainer.fsdp_size only, and samples on any number of workers (fleet.pools).',
+  oneGpu:
+    'It divides the sampler’s model over GPUs. petrel’s vLLM has one, on which the model must fit with its keys and values.',
+  sharding:
+    'It configures FSDP, Megatron, VeOmni or another training engine. petrel has trainer.engine and trainer.fsdp_size for this.',
   server:
-    'It configures the server that generates (vLLM, SGLang, TensorRT-LLM). petrel generates with its own engine; rollout.max_num_seqs bounds its memory.',
+    'It configures the server that generates (vLLM, SGLang, TensorRT-LLM). petrel sets up what rollout.name names; rollout.max_num_seqs bounds its memory.',
+  colocation:
+    'It gives the sampler’s memory back while the trainer computes. petrel’s sampler keeps it; rollout.max_num_seqs bounds it.',
+  machines:
+    'It trains on several machines. petrel trains on the GPUs of one; other machines can sample: docs/learn/second-machine.md.',
   ray: 'It configures Ray, its processes or their devices. petrel’s processes are described by fleet.pools.',
   internal: 'It selects or tunes verl’s own machinery: trainer versions, queues, loading.',
   profiling: 'It profiles verl’s processes. petrel metrics shows the time of each stage.',
   resume: 'It says how verl finds a checkpoint. petrel resumes a run by its id: petrel resume <run>.',
   vision: 'It is for images, video or audio. petrel trains language models only.',
-  moe: 'It is for mixtures of experts, which petrel does not have yet.',
-  lora: 'It is a detail of low-rank adapters, which petrel does not have yet.',
+  moe: 'It is a detail of mixtures of experts. trainer.engine=torch trains them as transformers has them.',
+  lora: 'It is a detail of low-rank adapters that petrel does not have.',
   tools: 'It is for tools, agents and several turns, which petrel does not have yet.',
   turns:
     'Its rows are conversations, of which every answer is learned. petrel learns one response of each row: data.response_key.',
@@ -28,7 +37,6 @@ export const REASONS = {
   distillation: 'A teacher has no server of its own: it is loaded beside the policy.',
   async: 'Asynchronous training is not built yet.',
   optimizer: 'petrel has AdamW in fp32 only.',
-  precision: 'Master weights, gradients and moments are always fp32; model.compute_dtype chooses the arithmetic.',
   architecture:
     'It changes the model’s configuration. petrel reads the config.json of the model’s folder; change it there.',
   code: 'It loads code that belongs to verl or to the model. petrel executes neither.',

@@ -28,7 +28,9 @@ const anyRole = '(actor|ref|critic|rollout)';
 
 const packed = 'sequences are always packed without padding; the result is the same up to rounding';
 const logProbs = 'log-probs are computed in forward passes of actor.ppo_max_token_len_per_gpu tokens';
-const ownEngine = 'petrel has one engine for training and generating: native';
+const ownEngine = 'native is kept; petrel recipe import --engine torch writes torch and vLLM';
+const inHostMemory = 'the native engine computes in host memory, where everything is';
+const inFp32 = 'weights, moments and sums of gradients are always kept in fp32';
 const allRewards = 'the reward of one sample is computed from its text; only the naive manager';
 const perRun = 'the limit holds for the whole run; verl’s for each of its processes';
 
@@ -152,12 +154,9 @@ export const RULES: readonly Rule[] = [
     how: packed,
     met: [true],
   },
-  { verl: '(model|critic.model).enable_gradient_checkpointing', met: [false], none: 'kernels' },
-  {
-    verl: '(model|critic.model).(enable_activation_offload|gradient_checkpointing_kwargs.**)',
-    met: off,
-    none: 'offload',
-  },
+  { verl: '(model|critic.model).enable_gradient_checkpointing', met: [false], none: 'activations' },
+  { verl: '(model|critic.model).gradient_checkpointing_kwargs.**', met: off, none: 'activations' },
+  { verl: '(model|critic.model).enable_activation_offload', how: inHostMemory, met: [true, ...off] },
   { verl: '(model|critic.model|data).trust_remote_code', met: off, none: 'code' },
   { verl: '(model|critic.model).(use_liger|use_fused_kernels|tiled_mlp.enabled)', met: off, none: 'kernels' },
   { verl: '(model|critic.model).(fused_kernel_options|tiled_mlp).**', none: 'kernels' },
@@ -170,7 +169,7 @@ export const RULES: readonly Rule[] = [
   { verl: '(model|critic.model).external_lib', met: [null], none: 'code' },
   { verl: '(model|critic.model).mtp.enable', met: off, none: 'algorithm' },
   { verl: '(model|critic.model).mtp.**', none: 'server' },
-  { verl: 'model.(exclude_modules|lora_adapter_path|lora.**)', met: [null], none: 'lora' },
+  { verl: 'model.(exclude_modules|lora.**)', met: [null], none: 'lora' },
   { verl: 'critic.model.(lora_rank|lora_alpha|target_modules|exclude_modules|lora.**)', met: [0, null], none: 'lora' },
   {
     verl: '(actor|ref|critic.model|critic|rollout).(fsdp_config|fsdp).dtype',
@@ -185,9 +184,14 @@ export const RULES: readonly Rule[] = [
     convert: 'dtype',
   },
   {
+    verl: '(actor|ref|critic|critic.model).(fsdp_config|fsdp).mixed_precision.param_dtype',
+    to: 'model.compute_dtype',
+    convert: 'dtype',
+  },
+  {
     verl: '(actor|ref|critic|critic.model).(fsdp_config|fsdp).(model_dtype|mixed_precision.**)',
+    how: inFp32,
     met: ['fp32', 'float32'],
-    none: 'precision',
   },
 
   // Engines.
@@ -236,8 +240,8 @@ export const RULES: readonly Rule[] = [
   { verl: 'reward.reward_model.**.*_parallel_size', met: one, none: 'rewardModel' },
   {
     verl: `${anyRole}.**.(param_offload|optimizer_offload|grad_offload|offload_policy|enable_fsdp_offload|enable_activation_offload)`,
-    met: off,
-    none: 'offload',
+    how: inHostMemory,
+    met: [true, ...off],
   },
   {
     verl: `${anyRole}.**.(use_torch_compile|entropy_checkpointing|entropy_from_logits_with_chunking|forward_prefetch|full_determinism)`,
@@ -403,8 +407,8 @@ export const RULES: readonly Rule[] = [
   { verl: 'trainer.(log_freq|tensorboard_dir|rl_logging_board_dir|scheduler|dump_high_diff*)', none: 'internal' },
   { verl: '(trainer.remove_previous_ckpt_in_save|trainer.default_remote_dir)', met: off, none: 'resume' },
   { verl: '(actor|ref|critic|rollout).(load_weight|skip_dump_dir|layer_name_map.**)', none: 'internal' },
-  { verl: '(actor|ref|critic).param_offload', met: off, none: 'offload' },
-  { verl: 'model.enable_activation_offloading', met: off, none: 'offload' },
+  { verl: '(actor|ref|critic).param_offload', how: inHostMemory, met: [true, ...off] },
+  { verl: 'model.enable_activation_offloading', how: inHostMemory, met: [true, ...off] },
   { verl: '(actor.use_remove_padding|use_remove_padding)', how: packed, met: [true] },
   { verl: 'ulysses_sequence_parallel_size', met: one, none: 'parallel' },
   { verl: '(teacher|distillation.teacher).**', none: 'distillation' },

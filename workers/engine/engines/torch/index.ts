@@ -12,7 +12,7 @@ import type { EngineEnvironment } from '../../../../infra/engines/environment.ts
 import { TorchPolicy } from './policy.ts';
 import { RankGroup } from './rank-group.ts';
 import type { GroupOptions } from './rank-group.ts';
-import { HfSampler } from './sampler.ts';
+import { RankSampler } from './rank-sampler.ts';
 
 export const torchName = 'torch';
 export const hfName = 'hf';
@@ -24,7 +24,8 @@ export interface TorchOptions extends EngineEnvironment, Pick<GroupOptions, 'hun
 
 export function torchEngines(options: TorchOptions): TrainingEngine {
   const { device, versions } = options;
-  const profile = `torch-${versions.torch}-${deviceProfile(options)}`;
+  // The name of a queue: a word. It ends with the form of attention (petrel_torch/attention.py).
+  const profile = `torch-${versions.torch}-${deviceProfile(options)}-packed`.replaceAll(/[^\w-]+/g, '_');
   return {
     name: torchName,
     facts: () => ({
@@ -38,7 +39,7 @@ export function torchEngines(options: TorchOptions): TrainingEngine {
       naming: 'lineage',
     }),
     arithmetic: ({ compute, deterministic }) => `${profile} ${compute} ${deterministic}`,
-    open: async (model, given) => TorchPolicy.open(await startGroup(options, given), model, given),
+    open: async (model, given) => TorchPolicy.open(await startGroup('torch', options, given), model, given),
   };
 }
 
@@ -51,19 +52,23 @@ export function hfSamplers(options: TorchOptions): SamplingEngine {
     facts: () => ({ ...torch.facts(), name: hfName }),
     async sampler(model, given) {
       const alone = { ...given, trainable: false, ranks: 1 };
-      return HfSampler.open(await startGroup(options, alone), model, alone);
+      return RankSampler.open(await startGroup('torch', options, alone), model, alone);
     },
   };
 }
 
 /** Throws UnfitError `OtherEngine` when the Python that was installed is gone. */
-async function startGroup(options: TorchOptions, { deterministic, ranks = 1 }: EngineOptions): Promise<RankGroup> {
+export async function startGroup(
+  engine: GroupOptions['engine'],
+  options: TorchOptions,
+  { deterministic, ranks = 1 }: EngineOptions,
+): Promise<RankGroup> {
   if (!existsSync(options.python))
-    throw new UnfitError('OtherEngine', `the Python of the torch engine is gone: ${options.python}`, {
-      hint: 'petrel engine install torch',
+    throw new UnfitError('OtherEngine', `the Python of the ${engine} engine is gone: ${options.python}`, {
+      hint: `petrel engine install ${engine}`,
     });
   const threads = Math.max(1, Math.floor(options.threads / ranks));
-  return RankGroup.start({ ...options, ranks, threads, deterministic });
+  return RankGroup.start({ ...options, engine, ranks, threads, deterministic });
 }
 
 /**

@@ -15,6 +15,7 @@ import type {
   OutputName,
   PackedBatch,
   PolicyEngine,
+  ScoringModel,
   StateSource,
   StepResult,
 } from '../../../../core/ports/policy.ts';
@@ -33,6 +34,8 @@ interface Opened {
   readonly labels: number;
   readonly parameters: readonly NamedShape[];
   readonly outputs: readonly OutputName[];
+  /** The folder is an adapter's. */
+  readonly adapter: boolean;
 }
 
 const dtypeOf: Readonly<Record<OutputName, 'F32' | 'I32'>> = {
@@ -53,6 +56,7 @@ export class TorchPolicy implements PolicyEngine {
   readonly outputs: readonly OutputName[];
   readonly lanes: number;
   readonly exited: Promise<void>;
+  readonly base?: ScoringModel;
   readonly #group: RankGroup;
   readonly #state: RankState;
   readonly #labels: number;
@@ -70,6 +74,10 @@ export class TorchPolicy implements PolicyEngine {
     this.#labels = opened.labels;
     this.lanes = group.ranks;
     this.exited = group.exited;
+    if (!opened.adapter) return;
+    const { head, vocab, maxPositions, outputs, lanes } = this;
+    const forward: ScoringModel['forward'] = (batches, options, call) => this.#forward(batches, options, call, true);
+    this.base = { head, vocab, maxPositions, outputs, lanes, forward };
   }
 
   /** Takes the group over: it ends with the model. */
@@ -105,11 +113,22 @@ export class TorchPolicy implements PolicyEngine {
     await this.#state.load(source, call);
   }
 
-  async forward<Wanted extends OutputName>(
+  forward<Wanted extends OutputName>(
     batches: readonly PackedBatch[],
     options: ForwardOptions<Wanted>,
     call?: Call,
   ): Promise<readonly ForwardResult<Wanted>[]> {
+    return this.#forward(batches, options, call, false);
+  }
+
+  /** `base`: with the adapter off. */
+  async #forward<Wanted extends OutputName>(
+    batches: readonly PackedBatch[],
+    options: ForwardOptions<Wanted>,
+    call: Call | undefined,
+    base: boolean,
+  ): Promise<readonly ForwardResult<Wanted>[]> {
+    if (base && options.keep) throw new InvalidInputError('the base of an adapter does not learn');
     if (batches.length > this.lanes)
       throw new InvalidInputError(`${batches.length} micro-batches at once, for an engine of ${this.lanes}`);
     for (const batch of batches) {
@@ -124,7 +143,7 @@ export class TorchPolicy implements PolicyEngine {
       const pass = this.#nextPass++;
       const { temperature, wants, topK, keep } = options;
       const places = Array.from({ length: this.lanes }, (_, rank) => lanes[rank]?.places ?? null);
-      await this.#group.call('forward', { pass, temperature, wants, topK, keep, lanes: places }, tick);
+      await this.#group.call('forward', { pass, temperature, wants, topK, keep, base, lanes: places }, tick);
       if (keep && call?.signal?.aborted)
         await this.#group.call('discard', { pass }); // nobody gets its handles
       else if (keep) this.#kept.set(pass, new Map(batches.map((b, lane) => [lane, b.positions_P.length])));

@@ -22,7 +22,7 @@ describe('a group of ranks', () => {
   ])('says why it did not start when its Python %s, and leaves nothing', async (_, python, message) => {
     const left = () => readdirSync(tmpdir()).filter((name) => name.startsWith('petrel-ranks-'));
     const before = left();
-    const options = { python, device: 'cpu', ranks: 2, threads: 1, deterministic: false } as const;
+    const options = { engine: 'torch', python, device: 'cpu', ranks: 2, threads: 1, deterministic: false } as const;
     await expect(RankGroup.start(options)).rejects.toMatchObject({
       code: 'EngineExited',
       message: expect.stringMatching(message),

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Duplex } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
 import { at } from '../../../../core/at.ts';
 import { InvalidInputError, RetryableError, TerminalError } from '../../../../core/errors.ts';
 import type { Call } from '../../../../core/ports/policy.ts';
@@ -19,6 +20,8 @@ import { encodeFrame, protocol, readFrames } from './frames.ts';
 import type { FromRank, Hello, RankError } from './frames.ts';
 
 export interface GroupOptions {
+  /** The folder of engines/ that has the ranks' program. */
+  readonly engine: 'torch' | 'vllm';
   /** The Python that has torch. */
   readonly python: string;
   readonly device: 'cpu' | 'cuda';
@@ -26,7 +29,10 @@ export interface GroupOptions {
   /** Threads of each rank. */
   readonly threads: number;
   readonly deterministic: boolean;
-  /** A group is hung when it has not moved for so long in a call, in `open` for at least ten minutes. Default: ten. */
+  /**
+   * A group is hung when it has not moved for so long in a call, and for at least ten minutes in one that makes a
+   * model. Default: ten minutes.
+   */
   readonly hungAfterSeconds?: number;
   /** Gets each line that a rank prints. */
   readonly onLine?: (line: string) => void;
@@ -53,9 +59,13 @@ interface Rank {
   readonly channel: Duplex;
 }
 
+/** Libraries are loaded, and a model is made, without a sign of progress: by vLLM when it knows its sizes. */
+const silentCalls: ReadonlySet<string> = new Set(['open', 'room']);
 const keptLines = 20;
 const patienceMs = 600_000;
 const graceMs = 5000;
+/** Time in which the end of a rank explains the failures of the others. */
+const endMs = 2000;
 /** Time for a hung rank to print its stack. */
 const stackMs = 2000;
 
@@ -106,7 +116,7 @@ export class RankGroup {
         : other && `rank ${other.rank} has ${factsText(other)}, rank ${first.rank} ${factsText(first)}`;
     if (wrong !== undefined) {
       await group.close();
-      throw new TerminalError('EngineUnusable', `the ranks of the torch engine do not fit: ${wrong}`);
+      throw new TerminalError('EngineUnusable', `the ranks of the ${options.engine} engine do not fit: ${wrong}`);
     }
     return group;
   }
@@ -154,8 +164,7 @@ export class RankGroup {
     const id = this.#nextId++;
     const frame = encodeFrame({ id, call: name, args });
     const answers = await new Promise<readonly Answer[]>((resolve, reject) => {
-      // Libraries are loaded, and a model is made, without a sign of progress.
-      const hungAfterMs = name === 'open' ? Math.max(this.#hungAfterMs, patienceMs) : this.#hungAfterMs;
+      const hungAfterMs = silentCalls.has(name) ? Math.max(this.#hungAfterMs, patienceMs) : this.#hungAfterMs;
       this.#pending = { id, answers: new Map(), tick, resolve, reject, moved: Date.now(), hungAfterMs };
       for (const { channel } of this.#members) channel.write(frame);
     });
@@ -164,6 +173,8 @@ export class RankGroup {
     if (error === undefined) return (at(answers, 0) as { readonly ok: T }).ok;
     if (errors.length === answers.length && errors.every(({ kind }) => kind === 'invalid_input'))
       throw new InvalidInputError(error.message);
+    // When a rank dies, the others fail in what they do together, and may say so before its end is known here.
+    if (this.ranks > 1 && !this.#closing) await Promise.race([this.exited, delay(endMs, undefined, { ref: false })]);
     throw this.#end(exitedError(error.message));
   }
 
@@ -179,11 +190,11 @@ export class RankGroup {
   }
 
   #start(options: GroupOptions, rank: number): Rank {
-    const { python, device, ranks, threads, deterministic, onLine } = options;
+    const { engine, python, device, ranks, threads, deterministic, onLine } = options;
     const rendezvous = join(this.#folder, 'rendezvous');
     const seconds = 2 * Math.ceil(this.#hungAfterMs / 1000);
     const settings = { rank, ranks, device, threads, deterministic, rendezvous, seconds };
-    const program = join(packageRoot(), 'engines/torch/rank.py');
+    const program = join(packageRoot(), 'engines', engine, 'rank.py');
     const child = spawn(python, ['-I', '-B', program, JSON.stringify(settings)], {
       stdio: ['ignore', 'pipe', 'pipe', 'pipe', this.memory.fd],
       detached: true,
@@ -278,7 +289,7 @@ export class RankGroup {
   }
 }
 
-const exitedError = (why: string) => new RetryableError('EngineExited', `the torch engine has ended: ${why}`);
+const exitedError = (why: string) => new RetryableError('EngineExited', `the engine has ended: ${why}`);
 
 const factsText = ({ protocol: spoken, device, torch, cuda, transformers }: Hello): string =>
   `protocol ${spoken}, ${device}, torch ${torch}${cuda === null ? '' : `, CUDA ${cuda}`}, transformers ${transformers}`;

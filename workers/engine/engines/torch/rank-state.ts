@@ -4,15 +4,26 @@ import type { ByteSink } from '../../../../core/byte-sink.ts';
 import { InvalidInputError } from '../../../../core/errors.ts';
 import type { PolicyOptions } from '../../../../core/ports/engines.ts';
 import type { Call, StateSource } from '../../../../core/ports/policy.ts';
-import type { BlockHash, EngineParameter, StatePart, WeightsFormat } from '../../../../core/parameters.ts';
-import { bytesOfDtype, publishedBytes } from '../../../../core/records/publications.ts';
+import type { BlockHash, ComputeType, EngineParameter, StatePart, WeightsFormat } from '../../../../core/parameters.ts';
+import { bytesOfDtype, publishedTensors } from '../../../../core/records/publications.ts';
 import { partsOf } from '../../../../core/records/state-parts.ts';
 import { blockHasher } from '../../../../log/objects/block-hasher.ts';
 import { Layout } from './layout.ts';
 import type { RankGroup } from './rank-group.ts';
 
 /** A parameter as a rank names it. */
-export type NamedShape = Pick<EngineParameter, 'name' | 'shape' | 'fixed'>;
+export type NamedShape = Pick<EngineParameter, 'name' | 'shape' | 'fixed'> & {
+  /** A model that computes in bf16 publishes it in bf16: it is a matrix, and not the embedding. */
+  readonly rounded?: true;
+};
+
+/** Values of a part that are stored side by side in one type: from element `start` on, in bytes [first, end). */
+interface Stretch {
+  readonly dtype: 'F32' | 'BF16';
+  readonly start: number;
+  readonly first: number;
+  readonly end: number;
+}
 
 /** Bytes that go through shared memory in one call. */
 const pieceBytes = 8 << 20;
@@ -26,7 +37,7 @@ export class RankState {
 
   constructor(group: RankGroup, named: readonly NamedShape[], { compute, trainable }: PolicyOptions) {
     this.#group = group;
-    this.parameters = laidOut(named, compute === 'bf16' ? 'BF16' : 'F32');
+    this.parameters = laidOut(named, compute);
     this.elements = this.parameters.reduce((sum, { size }) => sum + size, 0);
     this.parts = partsOf(this.elements, trainable);
   }
@@ -40,23 +51,24 @@ export class RankState {
     }
     if (source.type === 'pieces') {
       await source.read(({ part, start, end }) => {
-        const { dtype } = this.#part(part);
-        return this.#writer(part, dtype, start * bytesOfDtype[dtype], end * bytesOfDtype[dtype], call);
+        const whole = stretchOf(this.#part(part));
+        const width = bytesOfDtype[whole.dtype];
+        return this.#writer(part, [whole], start * width, end * width, call);
       });
       this.steps = source.steps;
     } else {
-      const dtype = this.#published(source.format);
-      await source.read((start, end) => this.#writer('weights', dtype, start, end, call));
+      const stretches = this.#published(source.format);
+      await source.read((start, end) => this.#writer('weights', stretches, start, end, call));
     }
     await this.#group.exclusive('loaded', { steps: this.steps }, call);
   }
 
   async read(part: string, start: number, into: Float32Array | Uint16Array): Promise<void> {
-    const { dtype } = this.#part(part);
-    if (into.BYTES_PER_ELEMENT !== bytesOfDtype[dtype])
-      throw new InvalidInputError(`${part} has values of type ${dtype}`);
+    const whole = stretchOf(this.#part(part));
+    const width = bytesOfDtype[whole.dtype];
+    if (into.BYTES_PER_ELEMENT !== width) throw new InvalidInputError(`${part} has values of type ${whole.dtype}`);
     const bytes = new Uint8Array(into.buffer, into.byteOffset, into.byteLength);
-    await this.#read(part, dtype, start * bytesOfDtype[dtype], bytes);
+    await this.#read(part, [whole], start * width, bytes);
   }
 
   readPublished(format: WeightsFormat, start: number, into: Uint8Array): Promise<void> {
@@ -64,13 +76,11 @@ export class RankState {
   }
 
   async blockDigests(part: string, blockBytes: number, hash: BlockHash, call?: Call): Promise<Uint8Array> {
-    const { dtype, elements } = this.#part(part);
-    return this.#digests(part, dtype, elements * bytesOfDtype[dtype], blockBytes, hash, call);
+    return this.#digests(part, [stretchOf(this.#part(part))], blockBytes, hash, call);
   }
 
   publishedDigests(blockBytes: number, call?: Call): Promise<Uint8Array> {
-    const bytes = publishedBytes(this.parameters, 'BF16');
-    return this.#digests('weights', this.#published('BF16'), bytes, blockBytes, 'blake3', call);
+    return this.#digests('weights', this.#published('BF16'), blockBytes, 'blake3', call);
   }
 
   #part(name: string): StatePart {
@@ -80,59 +90,63 @@ export class RankState {
     throw new InvalidInputError(`this state has the parts ${names}, not ${name}`);
   }
 
-  /** What the ranks give in this format. */
-  #published(format: WeightsFormat): 'F32' | 'BF16' {
-    if (format === 'F32' || at(this.parameters, 0).computed === 'BF16') return format;
-    throw new InvalidInputError('a model that computes in fp32 publishes no BF16');
+  /** How the weights are stored in this format. */
+  #published(format: WeightsFormat): Stretch[] {
+    if (format === 'BF16' && this.parameters.every(({ computed }) => computed === 'F32'))
+      throw new InvalidInputError('a model that computes in fp32 publishes no BF16');
+    const stretches: Stretch[] = [];
+    for (const { dtype, start, firstByte, endByte } of publishedTensors(this.parameters, format)) {
+      const before = stretches.at(-1);
+      if (before?.dtype === dtype) stretches[stretches.length - 1] = { ...before, end: endByte };
+      else stretches.push({ dtype, start, first: firstByte, end: endByte });
+    }
+    return stretches;
   }
 
-  /** Takes bytes [start, end) of a part's values in this type. */
-  #writer(part: string, dtype: 'F32' | 'BF16', start: number, end: number, call?: Call): ByteSink {
+  /** Takes bytes [start, end) of a part as it is stored. */
+  #writer(part: string, stretches: readonly Stretch[], start: number, end: number, call?: Call): ByteSink {
     let next = start;
     return async (bytes) => {
       if (next + bytes.length > end) throw new InvalidInputError(`more bytes than ${part} has from ${start} to ${end}`);
-      for (let done = 0; done < bytes.length; done += pieceBytes) {
-        const piece = bytes.subarray(done, done + pieceBytes);
-        const from = next;
-        next += piece.length;
+      const from = next;
+      next += bytes.length;
+      for (const { piece, ...where } of pieces(stretches, from, bytes)) {
         await this.#group.turn(async () => {
           const place = new Layout().place('U8', piece.length);
           this.#group.memory.grow(piece.length);
           this.#group.memory.write(place.at, piece);
-          await this.#group.call('put', { part, dtype, start: from, bytes: place });
+          await this.#group.call('put', { part, ...where, bytes: place });
         });
         call?.tick?.();
       }
     };
   }
 
-  async #read(part: string, dtype: 'F32' | 'BF16', start: number, into: Uint8Array): Promise<void> {
-    for (let done = 0; done < into.length; done += pieceBytes) {
-      const piece = into.subarray(done, done + pieceBytes);
+  async #read(part: string, stretches: readonly Stretch[], start: number, into: Uint8Array): Promise<void> {
+    for (const { piece, ...where } of pieces(stretches, start, into))
       await this.#group.turn(async () => {
         const place = new Layout().place('U8', piece.length);
         this.#group.memory.grow(piece.length);
-        await this.#group.call('get', { part, dtype, start: start + done, bytes: place });
+        await this.#group.call('get', { part, ...where, bytes: place });
         this.#group.memory.read(place.at, piece);
       });
-    }
   }
 
   async #digests(
     part: string,
-    dtype: 'F32' | 'BF16',
-    bytes: number,
+    stretches: readonly Stretch[],
     blockBytes: number,
     hash: BlockHash,
     call?: Call,
   ): Promise<Uint8Array> {
+    const bytes = at(stretches, -1).end;
     const hasher = await blockHasher(hash);
     const digests: Uint8Array[] = [];
     const blocks = Math.max(1, Math.floor(pieceBytes / blockBytes));
     const buffer = new Uint8Array(Math.min(bytes, blocks * blockBytes));
     for (let from = 0; from < bytes; from += buffer.length) {
       const some = buffer.subarray(0, Math.min(buffer.length, bytes - from));
-      await this.#read(part, dtype, from, some);
+      await this.#read(part, stretches, from, some);
       for (let block = 0; block < some.length; block += blockBytes) {
         hasher.update(some.subarray(block, block + blockBytes));
         digests.push(hasher.digest());
@@ -144,12 +158,36 @@ export class RankState {
 }
 
 /** One after the other, as the ranks have sorted them. */
-function laidOut(named: readonly NamedShape[], computed: EngineParameter['computed']): EngineParameter[] {
+function laidOut(named: readonly NamedShape[], compute: ComputeType): EngineParameter[] {
   let offset = 0;
-  return named.map(({ name, shape, fixed }) => {
+  return named.map(({ name, shape, fixed, rounded }) => {
     const size = shape.reduce((product, length) => product * length, 1);
+    const computed = compute === 'bf16' && rounded ? ('BF16' as const) : ('F32' as const);
     const parameter = { name, shape, offset, size, computed, ...(fixed && { fixed }) };
     offset += size;
     return parameter;
   });
+}
+
+const stretchOf = ({ dtype, elements }: StatePart): Stretch => ({
+  dtype,
+  start: 0,
+  first: 0,
+  end: elements * bytesOfDtype[dtype],
+});
+
+/**
+ * Cuts bytes of a part, from byte `from` of how it is stored, into pieces of one type. `start`: the byte at which the
+ * piece would begin if the whole part were stored in its type.
+ */
+function* pieces(stretches: readonly Stretch[], from: number, bytes: Uint8Array) {
+  for (const { dtype, start, first, end } of stretches) {
+    const last = Math.min(end, from + bytes.length);
+    for (let low = Math.max(first, from); low < last; low += pieceBytes)
+      yield {
+        dtype,
+        start: start * bytesOfDtype[dtype] + low - first,
+        piece: bytes.subarray(low - from, Math.min(last, low + pieceBytes) - from),
+      };
+  }
 }

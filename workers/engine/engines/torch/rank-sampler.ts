@@ -1,4 +1,4 @@
-/** The sampler `hf`: transformers decodes in a process of its own, one token for every live sample at a time. */
+/** A sampler in a Python process of its own, which makes a token for every live sample at a time: `hf`, `vllm`. */
 import type { PolicyOptions, ModelRef } from '../../../../core/ports/engines.ts';
 import type { Call, StateSource } from '../../../../core/ports/policy.ts';
 import type {
@@ -24,7 +24,7 @@ interface Stepped {
   readonly finish: readonly number[];
 }
 
-export class HfSampler implements OwningSampler {
+export class RankSampler implements OwningSampler {
   readonly randomness = 'seeded';
   readonly exited: Promise<void>;
   readonly #group: RankGroup;
@@ -44,11 +44,11 @@ export class HfSampler implements OwningSampler {
   }
 
   /** Takes the group over: it ends with the sampler. */
-  static async open(group: RankGroup, model: ModelRef, options: PolicyOptions): Promise<HfSampler> {
+  static async open(group: RankGroup, model: ModelRef, options: PolicyOptions): Promise<RankSampler> {
     try {
       const args = { ...model, compute: options.compute, trainable: false, samples: true };
       const { parameters } = await group.exclusive<{ readonly parameters: readonly NamedShape[] }>('open', args);
-      return new HfSampler(group, new RankState(group, parameters, options));
+      return new RankSampler(group, new RankState(group, parameters, options));
     } catch (error) {
       await group.close();
       throw error;

@@ -1,0 +1,102 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterAll, describe, expect, it } from 'vitest';
+import { ownMemory } from '../../core/ports/engine-plans.ts';
+import type { DevicePlan, ProcessWanted } from '../../core/ports/engine-plans.ts';
+import { publishedModels } from '../../models/published-configs.test-support.ts';
+import { sumOf } from './moments.ts';
+import { torchPlans } from './torch.ts';
+
+const gib = 2 ** 30;
+const folders = mkdtempSync(join(tmpdir(), 'petrel-torch-plans-'));
+afterAll(() => rmSync(folders, { recursive: true }));
+for (const [name, { config }] of Object.entries(publishedModels)) {
+  mkdirSync(join(folders, name));
+  writeFileSync(join(folders, name, 'config.json'), JSON.stringify(config));
+}
+
+const plan = async (name: string, more: Partial<ProcessWanted> = {}): Promise<readonly DevicePlan[]> =>
+  (await torchPlans.plan?.({
+    model: { folder: join(folders, name), head: 'tokens' },
+    compute: 'bf16',
+    trained: 1,
+    frozen: 0,
+    ranks: 1,
+    tokens: 1024,
+    machineBytes: 1024 * gib,
+    ...more,
+  })) ?? [];
+
+const onCards = { cardBytes: 80 * gib };
+const card = async (name: string, more: Partial<ProcessWanted> = {}) =>
+  (await plan(name, { ...onCards, ...more })).find(({ device }) => device === 'card 0')?.parts ?? {};
+
+describe('memory of the torch engine', () => {
+  it('is 16 bytes for each parameter that learns, divided over the ranks', async () => {
+    for (const ranks of [1, 8]) {
+      const { weights = 0, gradients = 0, moments = 0 } = await card('Qwen2.5-7B', { ranks });
+      expect((weights + gradients + moments) * ranks).toBeCloseTo(16 * 7_615_616_512, 0);
+    }
+  });
+
+  it('has a card for each rank, and whole copies of the weights in the machine’s memory while a folder is loaded', async () => {
+    const devices = await plan('Qwen2.5-7B', { ...onCards, ranks: 4 });
+    expect(devices.map(({ device }) => device)).toEqual(['card 0', 'card 1', 'card 2', 'card 3', ownMemory]);
+    expect(devices.at(-1)?.parts['loading']).toBe(4 * 4 * 7_615_616_512);
+    const [processor, ...others] = await plan('Qwen2.5-7B', { ranks: 4 });
+    expect([processor?.device, others]).toEqual([ownMemory, []]);
+  });
+
+  it('on a processor is that of the moment at which it is most: a small pack needs less than loading', async () => {
+    const [small] = await plan('Qwen2.5-7B', { ranks: 8, tokens: 8 });
+    expect(small?.parts['loading']).toBeGreaterThan(0);
+    expect(small?.parts['activations']).toBeUndefined();
+    const [large] = await plan('Qwen2.5-7B', { ranks: 1, tokens: 16384 });
+    expect(large?.parts['loading']).toBeUndefined();
+    expect(large?.parts['activations']).toBeGreaterThan(0);
+  });
+
+  it('of an adapter is the frozen base and what the adapter learns', async () => {
+    const adapter = { rank: 16, targets: 'all-linear' };
+    const { weights = 0, gradients = 0, moments = 0 } = await card('Qwen2.5-7B', { adapter });
+    // Rank 16 beside q, k, v, o, gate, up and down of 28 layers.
+    const elements = 28 * 16 * (2 * (3584 + 3584) + 2 * (3584 + 512) + 3 * (3584 + 18944));
+    expect(weights).toBe(4 * (7_615_616_512 + elements));
+    expect([gradients, moments]).toEqual([4 * elements, 8 * elements]);
+  });
+
+  it('has a layer of a mixture gathered as a whole', async () => {
+    const { gathered = 0 } = await card('DeepSeek-V3', { ranks: 256 });
+    // 256 experts of three matrices, twice, in bf16.
+    expect(gathered).toBeGreaterThan(2 * 2 * 256 * 3 * 7168 * 2048);
+  });
+
+  it('never gets more with more ranks, and never less with more tokens, models or values', async () => {
+    const seed = 11;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.constantFrom(...Object.keys(publishedModels)),
+        fc.integer({ min: 1, max: 64 }),
+        fc.integer({ min: 1, max: 32768 }),
+        async (name, ranks, tokens) => {
+          const bytes = async (more: Partial<ProcessWanted>) => sumOf(await card(name, { ranks, tokens, ...more }));
+          const own = await bytes({});
+          expect(await bytes({ ranks: ranks + 1 })).toBeLessThanOrEqual(own);
+          expect(await bytes({ tokens: tokens + 1 })).toBeGreaterThanOrEqual(own);
+          expect(await bytes({ frozen: 1 })).toBeGreaterThan(own);
+          expect(await bytes({ trained: 2 })).toBeGreaterThan(own);
+        },
+      ),
+      { seed, numRuns: 50 },
+    );
+  });
+
+  it('is not planned for a decoder whose config has other keys', async () => {
+    const folder = join(folders, 'gpt2');
+    mkdirSync(folder);
+    writeFileSync(join(folder, 'config.json'), JSON.stringify({ model_type: 'gpt2', n_embd: 8 }));
+    expect(await plan('gpt2')).toEqual([]);
+  });
+});

@@ -1,0 +1,267 @@
+/**
+ * What each device of a stated machine holds, whether that fits, and over how many ranks a model has to be divided. A
+ * worker's ranks take the cards from 0 on, and its sampler card 0 (`torch.cuda.set_device` in
+ * engines/torch/petrel_torch/device.py).
+ */
+import { showBytes } from '../../core/quantities.ts';
+import { cardName, ownMemory, partsOfModels } from '../../core/ports/engine-plans.ts';
+import type { Recipe } from '../../core/recipe/index.ts';
+import { batchArithmetic } from '../../core/recipe/index.ts';
+import { knownCards, usableBytes } from './cards.ts';
+import type { Card, StatedMachine } from './cards.ts';
+import { memoryOf } from './processes.ts';
+import type { MachineMemory, PlannedModels, ProcessMemory } from './processes.ts';
+
+/** One device, or several that hold the same. */
+export interface DeviceUse {
+  readonly device: string;
+  /** Devices like this one, from `device` on. */
+  readonly count: number;
+  readonly processes: readonly ProcessMemory[];
+  readonly bytes: number;
+  /** Bytes that a run may use; null: not stated. */
+  readonly room: number | null;
+  readonly fits: boolean | null;
+}
+
+/** How models have to be divided for these cards. */
+export interface Sharding {
+  /** The smallest trainer.fsdp_size with which every card has room; null: none, since not all of it is divided. */
+  readonly fsdpSize: number | null;
+  /** Cards that weights, gradients and moments of the trained models fill, if everything else took nothing. */
+  readonly cardsOfState: number;
+  /** Bytes of a card that do not get fewer with more ranks: layers that are gathered, activations, the sampler. */
+  readonly undividedBytes: number;
+  /** Cards that the sampler's weights fill: it has one. Absent: none samples on a card. */
+  readonly cardsOfSampler?: number;
+  /** What would do: other values of keys, or another machine. Absent: it fits, or nothing that is known would. */
+  readonly remedy?: Remedy;
+}
+
+/** A machine, and keys of the recipe, with which it fits. */
+export interface Remedy {
+  readonly machine: string;
+  readonly overrides: readonly string[];
+}
+
+export interface MachineUse {
+  readonly machine: StatedMachine;
+  readonly devices: readonly DeviceUse[];
+  /** Absent: no trainer computes on a card. */
+  readonly sharding?: Sharding;
+  readonly fits: boolean;
+}
+
+/** Undefined for an engine that does not plan, or not this model. */
+export async function machineUse(
+  recipe: Recipe,
+  models: PlannedModels,
+  machine: StatedMachine,
+): Promise<MachineUse | undefined> {
+  const memory = memoryOfMachine(machine);
+  const processes = await memoryOf(recipe, models, memory);
+  if (processes === undefined) return undefined;
+  const devices = grouped(devicesOf(processes, machine));
+  const ofTrainer = processes.some(({ role, device }) => role === 'trainer' && device !== ownMemory);
+  const sharding = ofTrainer ? await shardingOf(recipe, models, machine, processes) : undefined;
+  const fits = devices.every((one) => one.fits !== false);
+  return { machine, devices, ...(sharding && { sharding }), fits };
+}
+
+/** A stated machine as plans of processes see it. */
+export const memoryOfMachine = ({ card, hostBytes }: StatedMachine): MachineMemory => ({
+  bytes: hostBytes ?? Number.POSITIVE_INFINITY,
+  bf16: true,
+  cardBytes: card.bytes,
+});
+
+function devicesOf(processes: readonly ProcessMemory[], { card, cards, hostBytes }: StatedMachine): DeviceUse[] {
+  const names = [...new Set(processes.map(({ device }) => device))];
+  return names.map((device) => {
+    const held = processes.filter((one) => one.device === device);
+    const bytes = bytesOf(held);
+    const isThere = device === ownMemory || Number(device.slice(cardName(0).length - 1)) < cards;
+    const room = device === ownMemory ? (hostBytes ?? null) : isThere ? usableBytes(card) : 0;
+    return { device, count: 1, processes: held, bytes, room, fits: room === null ? null : bytes <= room };
+  });
+}
+
+/** Neighbours that hold the same become one entry; the machine's own memory comes last. */
+function grouped(devices: readonly DeviceUse[]): DeviceUse[] {
+  const found: DeviceUse[] = [];
+  const isHost = ({ device }: DeviceUse) => device === ownMemory;
+  for (const one of [...devices.filter((device) => !isHost(device)), ...devices.filter(isHost)]) {
+    const last = found.at(-1);
+    const isLike =
+      last !== undefined &&
+      !isHost(one) &&
+      last.bytes === one.bytes &&
+      last.room === one.room &&
+      last.processes.length === one.processes.length;
+    if (isLike) found[found.length - 1] = { ...last, count: last.count + 1 };
+    else found.push(one);
+  }
+  return found;
+}
+
+async function shardingOf(
+  recipe: Recipe,
+  models: PlannedModels,
+  machine: StatedMachine,
+  processes: readonly ProcessMemory[],
+): Promise<Sharding> {
+  const room = usableBytes(machine.card);
+  const most: MostOnACard = async (given, change) =>
+    mostOnACard((await memoryOf(changed(recipe, change), models, memoryOfMachine(given))) ?? []);
+  const state = processes
+    .filter(({ role, device }) => role === 'trainer' && device !== ownMemory)
+    .reduce((sum, { parts }) => sum + partsOfModels.reduce((all, name) => all + (parts[name] ?? 0), 0), 0);
+  const sampler = processes.find(({ role, device }) => role === 'rollout' && device !== ownMemory);
+  const remedy = await remedyOf(recipe, machine, most);
+  return {
+    fsdpSize: await smallest(mostRanks, async (ranks) => (await most(machine, { ranks })) <= room),
+    cardsOfState: Math.ceil(state / room),
+    undividedBytes: await most(machine, { ranks: mostRanks }),
+    ...(sampler && { cardsOfSampler: Math.ceil((sampler.parts['weights'] ?? 0) / room) }),
+    ...(remedy && { remedy }),
+  };
+}
+
+/** Keys that decide how much a card holds. */
+interface Change {
+  readonly ranks?: number;
+  readonly tokens?: number;
+  readonly samples?: number;
+}
+
+/** Bytes on the fullest card of a machine. */
+type MostOnACard = (machine: StatedMachine, change: Change) => Promise<number>;
+
+/**
+ * The nearest thing that fits: more ranks, then shorter packs over all cards, then fewer samples at once as well; then
+ * more of the same cards, then the same number of larger ones.
+ */
+async function remedyOf(recipe: Recipe, machine: StatedMachine, most: MostOnACard): Promise<Remedy | undefined> {
+  const { cards, card } = machine;
+  const fits = async (given: StatedMachine, change: Change) => (await most(given, change)) <= usableBytes(given.card);
+  const ranks = Math.max(cards, recipe.trainer.fsdp_size);
+  if (recipe.trainer.fsdp_size <= cards && (await fits(machine, {}))) return undefined;
+  const here = await smallest(cards, (count) => fits(machine, { ranks: count }));
+  if (here !== null) return { machine: nameOf(cards, card), overrides: overridesOf({ ranks: here }) };
+  const shorter = (await shortened(recipe, machine, cards, fits)) ?? undefined;
+  if (shorter !== undefined) return { machine: nameOf(cards, card), overrides: overridesOf(shorter) };
+  const more = await smallest(mostRanks, (count) => fits(machine, { ranks: count }));
+  if (more !== null) return { machine: nameOf(more, card), overrides: overridesOf({ ranks: more }) };
+  for (const larger of knownCards.filter(({ bytes }) => bytes > card.bytes)) {
+    const other = { ...machine, card: larger };
+    const change = (await fits(other, { ranks })) ? { ranks } : await shortened(recipe, other, cards, fits);
+    if (change !== undefined) return { machine: nameOf(cards, larger), overrides: overridesOf(change) };
+  }
+  return undefined;
+}
+
+/** Tokens of a pack in steps of so many, and samples at once that keep a card busy enough. */
+const tokenStep = 256;
+const fewSamples = 32;
+
+async function shortened(
+  recipe: Recipe,
+  machine: StatedMachine,
+  ranks: number,
+  fits: (machine: StatedMachine, change: Change) => Promise<boolean>,
+): Promise<Change | undefined> {
+  const least = Math.ceil(batchArithmetic(recipe).longestSequence / tokenStep);
+  const limit = Math.floor(recipe.actor.ppo_max_token_len_per_gpu / tokenStep);
+  for (const samples of [undefined, ...(recipe.rollout.max_num_seqs > fewSamples ? [fewSamples] : [])]) {
+    const change = (steps: number): Change => ({
+      ranks,
+      tokens: steps * tokenStep,
+      ...(samples !== undefined && { samples }),
+    });
+    const steps = await largest(least, limit, (count) => fits(machine, change(count)));
+    if (steps !== null) return change(steps);
+  }
+  return undefined;
+}
+
+const nameOf = (cards: number, { name }: Card): string => `${cards}x${name}`;
+
+const overridesOf = ({ ranks, tokens, samples }: Change): string[] => [
+  ...(ranks === undefined ? [] : [`trainer.fsdp_size=${ranks}`]),
+  ...(tokens === undefined ? [] : [`actor.ppo_max_token_len_per_gpu=${tokens}`]),
+  ...(samples === undefined ? [] : [`rollout.max_num_seqs=${samples}`]),
+];
+
+/** More ranks than any group has. */
+const mostRanks = 4096;
+
+const changed = (recipe: Recipe, { ranks, tokens, samples }: Change): Recipe => ({
+  ...recipe,
+  trainer: { ...recipe.trainer, ...(ranks !== undefined && { fsdp_size: ranks }) },
+  actor: { ...recipe.actor, ...(tokens !== undefined && { ppo_max_token_len_per_gpu: tokens }) },
+  rollout: { ...recipe.rollout, ...(samples !== undefined && { max_num_seqs: samples }) },
+});
+
+function mostOnACard(processes: readonly ProcessMemory[]): number {
+  const sums = new Map<string, ProcessMemory[]>();
+  for (const one of processes)
+    if (one.device !== ownMemory) sums.set(one.device, [...(sums.get(one.device) ?? []), one]);
+  return Math.max(0, ...[...sums.values()].map(bytesOf));
+}
+
+const bytesOf = (processes: readonly ProcessMemory[]): number =>
+  processes.reduce((sum, { workers, bytes }) => sum + workers * bytes, 0);
+
+/** The smallest number up to `most` of which `holds` is true, if it is true of all larger ones. */
+async function smallest(most: number, holds: (n: number) => Promise<boolean>): Promise<number | null> {
+  if (!(await holds(most))) return null;
+  let [below, found] = [0, most];
+  while (found - below > 1) {
+    const middle = Math.floor((below + found) / 2);
+    if (await holds(middle)) found = middle;
+    else below = middle;
+  }
+  return found;
+}
+
+/** The largest number from `least` to `most` of which `holds` is true, if it is true of all smaller ones. */
+async function largest(least: number, most: number, holds: (n: number) => Promise<boolean>): Promise<number | null> {
+  if (most < least) return null;
+  const found = await smallest(most - least + 1, async (n) => holds(most + 1 - n));
+  return found === null ? null : most + 1 - found;
+}
+
+/** Why the machine cannot run it, and what would: one sentence each. Undefined where it fits. */
+export function tooLittle(
+  use: MachineUse,
+  recipe: Recipe,
+): { readonly detail: string; readonly hint: string } | undefined {
+  const { machine, devices, sharding } = use;
+  const full = devices.find(({ fits }) => fits === false);
+  if (full === undefined) return undefined;
+  const { card, cards } = machine;
+  if (full.device === ownMemory)
+    return {
+      detail: `the machine’s own memory would hold ${showBytes(full.bytes)}, it has ${showBytes(full.room ?? 0)}: every rank loads a whole copy of the model`,
+      hint: `a machine with ${showBytes(full.bytes)}, or a smaller model`,
+    };
+  const ranks = recipe.trainer.fsdp_size;
+  const detail =
+    ranks > cards
+      ? `trainer.fsdp_size=${ranks} needs ${ranks} cards, the machine has ${cards}`
+      : `${full.device} would hold ${showBytes(full.bytes)}; of ${showBytes(card.bytes)} a run may use ${showBytes(usableBytes(card))}`;
+  return { detail, hint: remedyText(sharding, machine) };
+}
+
+function remedyText(sharding: Sharding | undefined, { card, cards }: StatedMachine): string {
+  const larger = 'cards with more memory, or a smaller model';
+  if (sharding === undefined) return larger;
+  const { cardsOfState, undividedBytes, cardsOfSampler = 0, remedy } = sharding;
+  if (remedy !== undefined) {
+    const here = remedy.machine === nameOf(cards, card);
+    return `it fits with ${[...(here ? [] : [`--machine ${remedy.machine}`]), ...remedy.overrides].join(' ')}`;
+  }
+  const state = `weights, gradients and moments fill ${cardsOfState} such cards`;
+  const sampler = cardsOfSampler > 1 ? `, the sampler's weights ${cardsOfSampler}, and it computes on one` : '';
+  return `${state}${sampler}; ${showBytes(undividedBytes)} of a card are not divided, whatever their number: ${larger}`;
+}

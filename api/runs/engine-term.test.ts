@@ -1,0 +1,57 @@
+/** The arithmetic of a run that is resumed with another engine. */
+import { expect, it } from 'vitest';
+import type { NumericProfile } from '../../core/records/schema.ts';
+import type { EngineFacts } from '../../core/wire/engine-facts.ts';
+import type { Presence } from '../../core/wire/messages.ts';
+import { chosenArithmetic } from './engine-term.ts';
+
+const native: EngineFacts = {
+  name: 'native',
+  device: 'avx2',
+  build: 'n',
+  computes: ['fp32'],
+  auto: { deterministic: 'fp32', otherwise: 'fp32' },
+  deterministic: { fp32: 'det-1' },
+  randomness: 'counter',
+};
+const torch: EngineFacts = {
+  ...native,
+  ...{ name: 'torch', build: 't', computes: ['fp32', 'bf16'], deterministic: { bf16: 'torch-bf16' } },
+  naming: 'lineage',
+};
+const trainers = [{ engines: [native] }, { engines: [torch] }] as unknown as readonly Presence[];
+const profile: NumericProfile = {
+  ...{ id: 'any', engine: 'torch', device: 'cpu', build: 'old', compute: 'bf16', deterministic: false },
+  ...{ maxTokensPerMicroBatch: 64, ranks: 2, naming: 'lineage', blockHash: 'blake3' },
+};
+const chosen = (some: object, engine: 'native' | 'torch', ranks: number) =>
+  chosenArithmetic({ ...profile, ...some }, { engine, fsdp_size: ranks }, trainers);
+
+it('is the run’s own where nothing changes', () => {
+  expect(chosen({}, 'torch', 2)).toBeUndefined();
+});
+
+it('has another number of processes, another engine, and names its states as that one does', () => {
+  expect(chosen({}, 'torch', 3)).toEqual({ ...profile, device: 'avx2', build: 't', ranks: 3 });
+  const { ranks: _, naming: __, ...alone } = profile;
+  expect(chosen({}, 'native', 1)).toEqual({
+    ...alone,
+    ...{ engine: 'native', device: 'avx2', build: 'n', compute: 'fp32' },
+  });
+});
+
+it('keeps the promise of a run’s bits, or is refused', () => {
+  const { naming: _, ...bits } = { ...profile, id: 'det-1', deterministic: true };
+  expect(chosenArithmetic(bits, { engine: 'torch', fsdp_size: 1 }, trainers)).toMatchObject({ id: 'torch-bf16' });
+  expect(chosenArithmetic(bits, { engine: 'native', fsdp_size: 1 }, trainers)).toMatchObject({ id: 'det-1' });
+  const inFp32 = { ...bits, engine: 'native', compute: 'fp32' as const };
+  expect(() => chosenArithmetic(inFp32, { engine: 'torch', fsdp_size: 1 }, trainers)).toThrow(
+    /does not repeat its bits/,
+  );
+});
+
+it('of an engine that no trainer has is refused with what to install', () => {
+  const without = [{ engines: [native] }] as unknown as readonly Presence[];
+  const refused = () => chosenArithmetic({ ...profile, engine: 'native' }, { engine: 'torch', fsdp_size: 1 }, without);
+  expect(refused).toThrow('no trainer has the engine torch; they have native');
+});

@@ -1,0 +1,79 @@
+"""
+What a forward pass keeps for its backward pass. The activations of a layer are kept while there is memory for them;
+those of the layers after that are computed again in the backward pass, from the layer's input, to the same bits.
+"""
+
+from contextlib import nullcontext
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils.checkpoint import checkpoint
+
+# Of the memory that is free, what the activations of one pass may take. The rest is for what layers need in between.
+SHARE = 0.5
+
+
+class Activations:
+    def __init__(self, layers, free):
+        """`free()`: bytes that a pass may count on, half of which it takes."""
+        self.free = free
+        self.left, self.largest = 0, 0
+        self.surroundings = nullcontext
+        # Layers of the last pass whose activations are computed again.
+        self.again = 0
+        for layer in layers:
+            layer.forward = self._sparing(layer.forward, layer)
+
+    def begin(self, surroundings=nullcontext):
+        """A pass begins. `surroundings()`: the context in which its layers are computed, again, too."""
+        self.left, self.largest, self.again = SHARE * self.free(), 0, 0
+        self.surroundings = surroundings
+
+    def _sparing(self, forward, layer):
+        """
+        The first layer is kept and measured. Each later one is kept if there is room for the largest one so far, since
+        layers may differ: mixtures of experts begin with dense ones.
+        """
+
+        def kept_or_again(*args, **kwargs):
+            if not torch.is_grad_enabled():
+                return forward(*args, **kwargs)
+            if self.largest > self.left:
+                self.again += 1
+                around = self.surroundings
+                return checkpoint(
+                    forward,
+                    *args,
+                    use_reentrant=False,
+                    preserve_rng_state=False,
+                    context_fn=lambda: (nullcontext(), around()),
+                    **kwargs,
+                )
+            kept = Kept(layer)
+            with saved_tensors_hooks(kept.pack, kept.unpack):
+                out = forward(*args, **kwargs)
+            self.left -= kept.bytes
+            self.largest = max(self.largest, kept.bytes)
+            return out
+
+        return kept_or_again
+
+
+class Kept:
+    """Counts the bytes that autograd keeps of one layer, without its weights, each block of memory once."""
+
+    def __init__(self, layer):
+        self.seen = {parameter.untyped_storage().data_ptr() for parameter in layer.parameters()}
+        self.bytes = 0
+
+    def pack(self, tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in self.seen:
+            self.seen.add(storage.data_ptr())
+            self.bytes += storage.nbytes()
+        # The tensor itself would keep its graph alive when the pass is discarded.
+        return tensor.detach()
+
+    @staticmethod
+    def unpack(tensor):
+        return tensor

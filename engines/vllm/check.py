@@ -1,0 +1,33 @@
+"""
+Tries what a run would do: samples, twice, in each compute type. Prints one JSON object per line.
+`check.py <cpu|cuda> <threads> <folder for files>`.
+"""
+
+import json
+import math
+import os
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [here, os.path.join(here, "../torch")]
+
+from devices import devices  # noqa: E402
+from petrel_torch.device import alone  # noqa: E402
+from petrel_torch.trial import MODEL, Arrays, sample  # noqa: E402
+from petrel_vllm.sampling import Sampling  # noqa: E402
+
+
+def main(kind, folder):
+    with open(os.path.join(folder, "config.json"), "w") as file:
+        json.dump(MODEL, file)
+    group = alone({"device": kind})
+    print(json.dumps({"devices": devices(kind)}), flush=True)
+    for compute in ("fp32", "bf16"):
+        role = Sampling(group, Arrays, {"folder": folder, "compute": compute})
+        (first, _), (second, rate) = sample(role), sample(role)
+        role.close({})
+        result = {"compute": compute, "repeats": first == second, "finite": math.isfinite(rate)}
+        print(json.dumps({**result, "sampledPerSecond": round(rate)}), flush=True)
+
+
+main(sys.argv[1], sys.argv[3])

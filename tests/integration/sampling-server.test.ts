@@ -1,0 +1,75 @@
+/** Runs on a real stack whose responses a server of others samples: two workers ask it, beside a trainer. */
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import type { Tree } from '../../core/recipe/index.ts';
+import { listWorkers } from '../../infra/nats/jobs/presence.ts';
+import { LoopUnderTest } from '../loop-under-test.ts';
+import { SamplingServerUnderTest } from '../sampling-server.ts';
+
+const secret = 'sk-test-9876543210-never-to-be-stored';
+process.env['SAMPLER_KEY'] = secret;
+
+const loop = new LoopUnderTest();
+let server: SamplingServerUnderTest | undefined;
+beforeAll(() =>
+  loop.up([
+    { name: 'train', count: 1, roles: ['trainer', 'reward'], threads: 1 },
+    { name: 'sample', count: 2, roles: ['rollout'], threads: 1 },
+  ]),
+);
+afterEach(() => server?.close());
+afterAll(() => loop.remove());
+
+async function serve(api: 'vllm' | 'sglang'): Promise<SamplingServerUnderTest> {
+  server = await SamplingServerUnderTest.start(loop.inputs.model, { api, key: secret });
+  return server;
+}
+
+const recipe = ({ shape, url }: SamplingServerUnderTest, iterations: number): Tree => ({
+  deterministic: 'replay',
+  rollout: { name: shape.api, url, api_key: 'env:SAMPLER_KEY', max_num_seqs: 4 },
+  trainer: { total_training_steps: iterations },
+});
+
+it('trains with a server that wants a key, which no record and no file holds', async () => {
+  const run = await loop.completed(recipe(await serve('vllm'), 3));
+  expect((await loop.iterations(run)).length).toBeGreaterThan(1);
+  // Zeros, a mirrored model, and each iteration's weights once, although two workers ask.
+  expect(server?.loaded).toHaveLength(2 + (await loop.iterations(run)).length);
+  for (const file of readdirSync(loop.home, { recursive: true, encoding: 'utf8' })) {
+    const path = join(loop.home, file);
+    if (statSync(path).isFile()) expect(readFileSync(path).includes(secret), file).toBe(false);
+  }
+});
+
+it('waits for a server that is gone, says so, and goes on when it is back', async () => {
+  const served = await serve('sglang');
+  const run = await loop.create(recipe(served, 3));
+  await served.close();
+  await loop.drive(run);
+  const lacking = async () => (await listWorkers(loop.nc)).flatMap(({ lacks = [] }) => lacks);
+  await expect.poll(lacking).toContainEqual(
+    expect.objectContaining({
+      what: expect.stringContaining('the server http://127.0.0.1'),
+      error: expect.objectContaining({ code: 'ServerDown' }),
+    }),
+  );
+  expect(await run.log.status()).toMatchObject({ state: 'running' });
+  await served.listen();
+  await loop.reaches(run, 'completed');
+});
+
+it('pauses for a server that keeps its weights, and goes on when it takes them', async () => {
+  const served = await serve('vllm');
+  served.faults.ignoresWeights = true;
+  const run = await loop.start(recipe(served, 2));
+  const { reason } = await loop.reaches(run, 'paused');
+  expect(reason).toMatchObject({
+    code: 'WrongServer',
+    message: expect.stringContaining('did not take new weights'),
+  });
+  served.faults.ignoresWeights = false;
+  await loop.resume(run);
+  await loop.reaches(run, 'completed');
+});

@@ -1,0 +1,59 @@
+/**
+ * Samplers that somebody else runs: vLLM's and SGLang's servers at `rollout.url`. The engine is in every worker, since
+ * it is nothing but requests; which server, the job says.
+ */
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { serverRoot, httpName } from '../../../../core/sampling-server.ts';
+import type { SamplingServer } from '../../../../core/sampling-server.ts';
+import { InvalidInputError } from '../../../../core/errors.ts';
+import type { SamplingEngine } from '../../../../core/ports/engines.ts';
+import { petrelHome } from '../../../../infra/home.ts';
+import { openServer, requireSuits } from '../../../../infra/sampling-servers/requirements.ts';
+import { vocabOf } from '../../../../models/config.ts';
+import { readConfigJson } from '../../../../models/folder.ts';
+import { namedKey } from '../../../../rewards/host/named-key.ts';
+import { parametersOf } from './parameters.ts';
+import { HttpSampler } from './sampler.ts';
+import { ServerWeights } from './server-weights.ts';
+
+export function httpSamplers(env: NodeJS.ProcessEnv = process.env): SamplingEngine {
+  return {
+    name: httpName,
+    // A server reads the names of the tensors that it is given.
+    reads: 'all',
+    facts: () => ({
+      name: httpName,
+      device: 'a server',
+      build: 'rollout.url',
+      computes: ['fp32', 'bf16'],
+      auto: { deterministic: 'fp32', otherwise: 'bf16' },
+      deterministic: {},
+      randomness: 'seeded',
+      naming: 'lineage',
+    }),
+    arithmetic: () => httpName,
+    async sampler({ folder: model }, { compute }, server) {
+      if (server === undefined) throw new InvalidInputError('a sampler over HTTP needs rollout.url');
+      const api = openServer(server, namedKey(server.apiKey, env));
+      const folder = folderOf(server);
+      const vocab = vocabOf(await readConfigJson(model));
+      // A server answers nothing while another worker loads.
+      const facts = await ServerWeights.inTurn(folder, async () => {
+        const found = await api.describe();
+        await requireSuits(server, api, found, { vocab, maxModelLen: 1, samplings: [] });
+        return found;
+      });
+      return new HttpSampler({
+        ...{ server, api, facts, folder, model, vocab },
+        parameters: await parametersOf(model, compute),
+      });
+    },
+  };
+}
+
+/** Each server has a folder of its own: two must not load each other's weights. */
+function folderOf({ url, weightsFolder = join(petrelHome(), 'sampling-servers') }: SamplingServer): string {
+  const name = createHash('sha256').update(serverRoot(url)).digest('hex').slice(0, 16);
+  return join(weightsFolder, name);
+}

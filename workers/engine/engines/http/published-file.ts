@@ -1,0 +1,185 @@
+/**
+ * A publication of weights as a file of safetensors that any server loads. The bytes come in the order of the
+ * publication, and lie in the file as the library lays them out.
+ */
+import { open } from 'node:fs/promises';
+import type { FileHandle } from 'node:fs/promises';
+import { at } from '../../../../core/at.ts';
+import { InvalidInputError } from '../../../../core/errors.ts';
+import type { BlockHash, EngineParameter, WeightsFormat } from '../../../../core/parameters.ts';
+import type { Call, StateSource } from '../../../../core/ports/policy.ts';
+import { publishedBytes, publishedTensors } from '../../../../core/records/publications.ts';
+import type { PublishedTensor } from '../../../../core/records/publications.ts';
+import type { Digest } from '../../../../core/ids.ts';
+import { blockHasher } from '../../../../log/objects/block-hasher.ts';
+import { blockBytes, treeRoot } from '../../../../log/objects/digest.ts';
+import { layOut, openSafetensors } from '../../../../models/safetensors.ts';
+
+/** Bytes that are copied at a time. */
+const pieceBytes = 8 << 20;
+
+/** A tensor of the publication, and the byte of the file at which it begins. */
+interface Placed extends PublishedTensor {
+  readonly place: number;
+}
+
+export class PublishedFile {
+  readonly format: WeightsFormat;
+  /** Bytes of the publication. */
+  readonly bytes: number;
+  readonly #file: FileHandle;
+  readonly #tensors: readonly Placed[];
+
+  private constructor(file: FileHandle, format: WeightsFormat, bytes: number, tensors: readonly Placed[]) {
+    this.format = format;
+    this.bytes = bytes;
+    this.#file = file;
+    this.#tensors = tensors;
+  }
+
+  /** A new file, in which every value is 0 and takes no room on most disks. */
+  static async create(
+    path: string,
+    parameters: readonly EngineParameter[],
+    format: WeightsFormat,
+  ): Promise<PublishedFile> {
+    const tensors = publishedTensors(parameters, format);
+    const { header, tensors: laidOut } = layOut(tensors, { format: 'pt' });
+    const begins = new Map(laidOut.map(({ name, begin }) => [name, header.length + begin]));
+    const placed = tensors.map((tensor) => ({ ...tensor, place: begins.get(tensor.name) ?? 0 }));
+    const file = await open(path, 'w+');
+    const bytes = publishedBytes(parameters, format);
+    await file.write(header);
+    await file.truncate(header.length + bytes);
+    return new PublishedFile(file, format, bytes, placed);
+  }
+
+  /** Takes the values of a source; all of them must come. */
+  async fill(source: StateSource, call?: Call): Promise<void> {
+    if (source.type === 'folder') return this.#fillFromFolder(source.folder, call);
+    if (source.type === 'published') {
+      if (source.format !== this.format)
+        throw new InvalidInputError(`weights in ${source.format} for a publication in ${this.format}`);
+      return source.read((start) => this.#sink(start, call));
+    }
+    if (this.format !== 'F32') throw new InvalidInputError('pieces of a state are published in F32');
+    return source.read(({ start }) => this.#sink(start * Float32Array.BYTES_PER_ELEMENT, call));
+  }
+
+  /** Copies bytes of the publication from `start` on. */
+  async read(start: number, into: Uint8Array): Promise<void> {
+    for (const { place, from, to } of this.#spans(start, start + into.length))
+      await readFully(this.#file, into.subarray(from - start, to - start), place);
+  }
+
+  /** Digest of the publication, of what lies in the file. */
+  async digest(hash: BlockHash, call?: Call): Promise<Digest> {
+    const used = this.format === 'F32' ? hash : 'blake3';
+    const hasher = await blockHasher(used);
+    const block = Buffer.alloc(Math.min(blockBytes, this.bytes));
+    const leaves: Uint8Array[] = [];
+    for (let start = 0; start < this.bytes; start += block.length) {
+      const some = block.subarray(0, Math.min(block.length, this.bytes - start));
+      await this.read(start, some);
+      hasher.update(some);
+      leaves.push(hasher.digest());
+      call?.tick?.();
+    }
+    return treeRoot(this.bytes, Buffer.concat(leaves), used);
+  }
+
+  /** Copies the tensors of these names from `other`, with their rows in the reverse order, and the rest as it is. */
+  async fillMirrored(other: PublishedFile, mirrored: ReadonlySet<string>, call?: Call): Promise<void> {
+    for (const { name, shape, firstByte, endByte } of this.#tensors) {
+      const rows = shape[0] ?? 1;
+      const rowBytes = (endByte - firstByte) / rows;
+      const most = Math.max(1, Math.floor(pieceBytes / rowBytes));
+      for (let row = 0; row < rows; row += most) {
+        const count = Math.min(most, rows - row);
+        const piece = Buffer.alloc(count * rowBytes);
+        const isMirrored = mirrored.has(name);
+        await other.read(firstByte + (isMirrored ? rows - row - count : row) * rowBytes, piece);
+        await this.#sink(firstByte + row * rowBytes, call)(isMirrored ? reversedRows(piece, rowBytes) : piece);
+      }
+    }
+  }
+
+  /** Makes it durable: the server may be another machine. */
+  sync(): Promise<void> {
+    return this.#file.sync();
+  }
+
+  close(): Promise<void> {
+    return this.#file.close();
+  }
+
+  #sink(start: number, call?: Call): (bytes: Uint8Array) => Promise<void> {
+    let next = start;
+    return async (bytes) => {
+      const first = next;
+      next += bytes.length;
+      if (next > this.bytes) throw new InvalidInputError(`more bytes than the ${this.bytes} of the publication`);
+      for (const { place, from, to } of this.#spans(first, next))
+        await writeFully(this.#file, bytes.subarray(from - first, to - first), place);
+      call?.tick?.();
+    };
+  }
+
+  async #fillFromFolder(folder: string, call?: Call): Promise<void> {
+    if (this.format !== 'F32') throw new InvalidInputError('a folder is published in F32');
+    const files = await openSafetensors(folder);
+    try {
+      for (const { name, place } of this.#tensors) {
+        let next = place;
+        for await (const values of files.values(name)) {
+          await writeFully(this.#file, new Uint8Array(values.buffer, values.byteOffset, values.byteLength), next);
+          next += values.byteLength;
+          call?.tick?.();
+        }
+      }
+    } finally {
+      await files.close();
+    }
+  }
+
+  /** Where bytes [start, end) of the publication lie in the file. */
+  *#spans(start: number, end: number): Generator<{ place: number; from: number; to: number }> {
+    for (let i = this.#indexAt(start); i < this.#tensors.length; i++) {
+      const { firstByte, endByte, place } = at(this.#tensors, i);
+      if (firstByte >= end) return;
+      const [from, to] = [Math.max(start, firstByte), Math.min(end, endByte)];
+      if (from < to) yield { place: place + from - firstByte, from, to };
+    }
+  }
+
+  /** Index of the tensor that has this byte of the publication. */
+  #indexAt(byte: number): number {
+    let [low, high] = [0, this.#tensors.length - 1];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (at(this.#tensors, middle).endByte > byte) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+}
+
+function reversedRows(piece: Buffer, rowBytes: number): Buffer {
+  const reversed = Buffer.alloc(piece.length);
+  for (let from = 0; from < piece.length; from += rowBytes)
+    piece.copy(reversed, piece.length - rowBytes - from, from, from + rowBytes);
+  return reversed;
+}
+
+async function writeFully(file: FileHandle, bytes: Uint8Array, place: number): Promise<void> {
+  for (let done = 0; done < bytes.length; )
+    done += (await file.write(bytes, done, bytes.length - done, place + done)).bytesWritten;
+}
+
+async function readFully(file: FileHandle, into: Uint8Array, place: number): Promise<void> {
+  for (let done = 0; done < into.length; ) {
+    const { bytesRead } = await file.read(into, done, into.length - done, place + done);
+    if (bytesRead === 0) throw new Error('the file of the weights ends early');
+    done += bytesRead;
+  }
+}
