@@ -1,6 +1,6 @@
 // @module-tag engines
 /** What becomes of a group of ranks when one of them is killed or hangs, or its worker is killed. */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -43,6 +43,18 @@ describe('a rank that is killed', () => {
     await expect(running).rejects.toMatchObject({ ...gone, message: expect.stringContaining(`rank ${which} ended`) });
     await engine.exited;
     await expect(engine.zeroGrads()).rejects.toMatchObject(gone);
+    await engine.close();
+    expect(pids.filter(isThere)).toEqual([]);
+  });
+});
+
+describe('a rank that gets no more memory', () => {
+  it('fails at its next large array, and the group ends', async () => {
+    const { engine, pids } = await start();
+    await learn(engine);
+    execFileSync('prlimit', ['--pid', String(pids[1]), '--as=1', '--data=1']);
+    await expect(learn(engine, long)).rejects.toMatchObject(gone);
+    await engine.exited;
     await engine.close();
     expect(pids.filter(isThere)).toEqual([]);
   });

@@ -5,8 +5,8 @@ export interface RankFault {
   readonly of: 'trainer' | 'sampler';
   readonly which: 'one' | 'all';
   /**
-   * `kill`: SIGKILL. `stop`: SIGSTOP, for good. `exhaust`: it gets no more memory, so the next array that it makes
-   * fails.
+   * `kill`: SIGKILL. `stop`: SIGSTOP, for good. `exhaust`: it gets no more memory, so the next array fails that does
+   * not fit into what it has.
    */
   readonly how: 'kill' | 'stop' | 'exhaust';
 }

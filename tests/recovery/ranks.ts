@@ -14,7 +14,10 @@ interface Rank {
   readonly identity: ProcessIdentity;
 }
 
-/** Does it to ranks of a worker that is stopped. Returns those that must end because of it. */
+/**
+ * Does it to ranks of a worker that is stopped. Returns those that must end because of it: one without memory ends only
+ * when it needs some (tests/engines/faults.test.ts).
+ */
 export async function strikeRanks(
   injector: Injector,
   { of, which, how }: RankFault,
@@ -29,7 +32,7 @@ export async function strikeRanks(
     if (how === 'stop') injector.freeze(identity);
     if (how === 'exhaust') execFileSync('prlimit', ['--pid', String(identity.pid), '--as=1', '--data=1']);
   }
-  return victims;
+  return how === 'exhaust' ? [] : victims;
 }
 
 /** A group in which a rank does not answer, or fails, ends with all its ranks. */
