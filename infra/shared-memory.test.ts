@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { fstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
-import { SharedMemory } from './shared-memory.ts';
+import { readShared, SharedMemory } from './shared-memory.ts';
 
 const open: SharedMemory[] = [];
 const opened = (...folders: string[]) => {
@@ -44,6 +44,21 @@ describe('shared memory', () => {
     memory.read(0, found);
     expect([...found]).toEqual([1.5, -2]);
     expect(() => memory.read(1_999_999, found)).toThrow('ends at');
+  });
+
+  it('takes the memory of what is written alone, stays for the last user, and says when there is no room', () => {
+    const memory = new SharedMemory();
+    const last = memory.share();
+    expect(memory.reserve(1 << 30)).toBe(true);
+    memory.write((1 << 30) - 4, Buffer.from('abcd'));
+    expect(fstatSync(memory.fd).blocks * 512).toBeLessThan(1 << 20);
+    expect(memory.reserve(2 ** 50)).toBe(false);
+    memory.close();
+    const found = Buffer.alloc(8);
+    readShared(memory.fd, (1 << 30) - 8, found);
+    expect(found.toString()).toBe('\0\0\0\0abcd');
+    last();
+    expect(() => fstatSync(memory.fd)).toThrow('EBADF');
   });
 
   it('is what a child reads that inherits its descriptor', () => {

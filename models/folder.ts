@@ -6,12 +6,12 @@ import type { JsonObject } from './fields.ts';
 import { foreignFile } from './foreign-file.ts';
 import { assertModelFiles } from './model-files.ts';
 import { writeNewFolder } from './new-folder.ts';
-import { type FloatTensor, writeModelFiles } from './safetensors.ts';
+import { type Tensors, writeModelFiles } from './safetensors.ts';
 
 export interface SavedModel {
   /** The content of config.json; its dtype is set to the stored one. */
   readonly config: JsonObject;
-  readonly tensors: readonly FloatTensor[];
+  readonly tensors: Tensors;
   readonly dtype: 'float32' | 'bfloat16';
   /** Source of generation_config.json, tokenizer and template files, if they exist. */
   readonly companions?: string;

@@ -31,6 +31,7 @@ import { putBlob, putJsonBlob } from '../log/objects/blobs.ts';
 import { storeDataset } from '../log/inputs/datasets.ts';
 import { WaitingBlocks } from '../log/inputs/waiting-blocks.ts';
 import { digestOf } from '../log/objects/digest.ts';
+import type { StateDigests } from '../log/objects/digest.ts';
 import { snapshotOf, stateDigests } from './state-digests.ts';
 import { storeModelFolder } from '../log/inputs/model-facts.ts';
 import { decide } from '../log/objects/records.ts';
@@ -66,6 +67,8 @@ export interface BuiltRunOptions {
   /** The response of the second sample of every draw. */
   readonly wrongAnswer?: string;
   readonly status?: Partial<Pick<StatusEntry, 'wish' | 'state' | 'reason'>>;
+  /** What the last update made; default: the built state. */
+  readonly lastState?: StateDigests;
   /** Rows in blocks of this size (format 2); default: in one piece. Only for kind rl. */
   readonly blockBytes?: number;
 }
@@ -148,6 +151,7 @@ class RunWriter {
   readonly #tokenizer: Tokenizer;
   readonly #wrong: string;
   readonly #blockBytes: number | undefined;
+  readonly #stateAt: (k: number) => StateDigests;
   #dataset: DatasetFact = { rows: [], promptTokens: new Int32Array(), promptOffsets: new Int32Array(1) };
   /** Digest of the last record of the log. */
   #parent: Digest = '';
@@ -157,8 +161,9 @@ class RunWriter {
     runId: RunId,
     createdAt: Date,
     tokenizer: Tokenizer,
-    { wrongAnswer = '7', blockBytes }: BuiltRunOptions,
+    { wrongAnswer = '7', blockBytes, done, lastState }: BuiltRunOptions,
   ) {
+    this.#stateAt = (k) => (k === done && lastState) || stateDigests(builtState(k));
     this.log = new RunLog(store, runId);
     this.#store = store;
     this.#runId = runId;
@@ -271,7 +276,7 @@ class RunWriter {
       writer: this.#writer(k),
     };
     const decided = await decide(this.#store, keys.batch(runId, 1, k), batchRecord, batch, () => true);
-    const digests = stateDigests(builtState(k));
+    const digests = this.#stateAt(k);
     const update: UpdateRecord = {
       format: recordFormat,
       runId,

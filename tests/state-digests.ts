@@ -23,7 +23,10 @@ export const stateDigests = (state: StateParts): StateDigests => stateDigestsOf(
 /** The state as it is saved. */
 export function snapshotOf(state: StateParts, parameters: Snapshot['parameters']): Snapshot {
   const values = [state.weights, state.m, state.v];
-  const parts = partsOf(state.weights.length).map((part, i) => ({ ...part, values: values[i] ?? state.weights }));
+  const parts = partsOf(state.weights.length).map((part, i) => ({
+    ...part,
+    read: async (start: number, end: number) => (values[i] ?? state.weights).subarray(start, end),
+  }));
   const { steps } = state;
   return { parts, steps, parameters, digests: stateDigests(state), roots: rootsOf(state), blockHash: 'sha256' };
 }

@@ -1,25 +1,24 @@
 /** A checkpoint as a Hugging Face folder, or as one of peft. Of its shards only the weights are read, one at a time. */
 import { join } from 'node:path';
-import { TerminalError } from '../../core/errors.ts';
 import { parseStoredRecipe } from '../../core/recipe/index.ts';
 import { actorOf, mainName } from '../../core/records/components.ts';
 import type { CheckpointManifest, ComponentCheckpoint } from '../../core/records/schema.ts';
 import { bestCheckpoint } from '../../log/run/best-checkpoint.ts';
-import { streamBlob } from '../../log/objects/blobs.ts';
 import { blockHashOf } from '../../core/records/block-hash.ts';
 import { blockHasher } from '../../log/objects/block-hasher.ts';
-import { treeDigest } from '../../log/objects/digest.ts';
+import { TreeDigest } from '../../log/objects/digest.ts';
 import { modelFolder } from '../../log/inputs/model-facts.ts';
 import { pinPosition } from '../../log/run/retention-log.ts';
 import type { RunLog } from '../../log/run/run-log.ts';
 import { isNamedByLineage } from '../../log/run/state-names.ts';
 import type { ApiContext } from '../context.ts';
 import { chooseCheckpoint, retentionFloor } from './list.ts';
-import { checkpointElements, damagedCheckpoint, readShard } from '../../models/checkpoint.ts';
+import { streamPart } from './part-stream.ts';
+import { checkpointElements, damagedCheckpoint } from '../../models/checkpoint.ts';
 import { scoreConfig } from '../../models/config.ts';
 import { isAdapterFolder, mergedTensors, readLoraConfig, saveAdapter } from '../../models/lora.ts';
-import { filling, openSafetensors } from '../../models/safetensors.ts';
-import type { FloatTensor } from '../../models/safetensors.ts';
+import { floats, gathered, openSafetensors } from '../../models/safetensors.ts';
+import type { FloatTensor, NamedShape, TensorPiece, TensorStream } from '../../models/safetensors.ts';
 import { readConfigJson, saveHuggingFace } from '../../models/folder.ts';
 
 export type ExportDtype = 'auto' | 'fp32' | 'bf16';
@@ -87,7 +86,7 @@ async function exportCheckpoint(options: ExportOptions): Promise<Omit<PolicyExpo
   const { log, manifest, folder, dtype, merged, cache } = options;
   const { inputs, recipe } = await log.revision();
   const text = await modelFolder(log.store, inputs.model, cache, 'text');
-  const trained = await weightsOf(manifest, log);
+  const trained = trainedTensors(manifest, log);
   const isAdapter = await isAdapterFolder(text);
   if (isAdapter && !merged) {
     const stored = storedAs(dtype, 'float32');
@@ -101,19 +100,28 @@ async function exportCheckpoint(options: ExportOptions): Promise<Omit<PolicyExpo
     return { dtype: stored, isAdapter };
   }
   const model = await modelFolder(log.store, inputs.model, cache);
-  const tensors = isAdapter ? await withoutAdapter(model, trained) : trained;
   const baseConfig = await readConfigJson(model);
   const config = isRewardModel(manifest) ? scoreConfig(baseConfig) : baseConfig;
   const stored = storedAs(dtype, dtypeOf(config));
-  await saveHuggingFace(folder, { config, tensors, dtype: stored, companions: model });
+  const save = (tensors: TensorStream) =>
+    saveHuggingFace(folder, { config, tensors, dtype: stored, companions: model });
+  await (isAdapter ? withoutAdapter(model, await gathered(trained), save) : save(trained));
   return { dtype: stored, isAdapter: false };
 }
 
-/** The tensors of the whole model: the adapter goes into the weights of its base. */
-async function withoutAdapter(folder: string, adapter: readonly FloatTensor[]): Promise<FloatTensor[]> {
+/** Saves the whole model: the adapter goes into the weights of its base. */
+async function withoutAdapter(
+  folder: string,
+  adapter: readonly FloatTensor[],
+  save: (tensors: TensorStream) => Promise<void>,
+): Promise<void> {
   const lora = await readLoraConfig(folder);
   const base = await openSafetensors(join(folder, lora.base));
-  return mergedTensors(base, lora, adapter).finally(() => base.close());
+  try {
+    await save(mergedTensors(base, lora, adapter));
+  } finally {
+    await base.close();
+  }
 }
 
 const storedAs = (dtype: ExportDtype, auto: PolicyExport['dtype']): PolicyExport['dtype'] =>
@@ -134,25 +142,43 @@ async function contentOf(component: ComponentCheckpoint, log: RunLog): Promise<s
   return component.parts.find(({ name }) => name === 'weights')?.digest;
 }
 
-/** The parameters over one flat buffer, which hashes to what the manifest says. */
-async function weightsOf(manifest: CheckpointManifest, log: RunLog): Promise<FloatTensor[]> {
-  const { store, runId } = log;
+/**
+ * The trained parameters, read from the shards as they are sent. Throws TerminalError `DamagedCheckpoint` after the
+ * last value when they do not hash to what the manifest says.
+ */
+function trainedTensors(manifest: CheckpointManifest, log: RunLog): TensorStream {
   const actor = actorOf(manifest.components);
-  const flat = new Float32Array(checkpointElements(actor));
-  for (const shard of actor.shards) {
-    if (!shard.tensors.some(({ name }) => name === 'weights')) continue;
-    await readShard(shard, actor.parts, streamBlob(store, runId, shard.blob), ({ part, start, end }) =>
-      part === 'weights' ? filling(flat.subarray(start, end)) : () => {},
-    );
+  const weights = actor.parts.find(({ name }) => name === 'weights');
+  const elements = checkpointElements(actor);
+  if (weights?.elements !== elements)
+    throw damagedCheckpoint(manifest, `its parameters have ${elements} elements, its weights ${weights?.elements}`);
+  return {
+    shapes: actor.parameters,
+    send: async (take) => {
+      const tree = new TreeDigest(4 * elements, await blockHasher(blockHashOf(actor)));
+      const values = floats(elements, (start, some) => byParameter(actor.parameters, start, some, take));
+      await streamPart(log, manifest, actor, weights, async (bytes) => {
+        tree.add(bytes);
+        await values(bytes);
+      });
+      const digest = tree.root();
+      if (digest !== (await contentOf(actor, log))) throw damagedCheckpoint(manifest, `its weights hash to ${digest}`);
+    },
+  };
+}
+
+/** Cuts values of the flat weights, from element `start` on, into those of each parameter. */
+async function byParameter(
+  parameters: readonly NamedShape[],
+  start: number,
+  values: Float32Array,
+  take: (piece: TensorPiece) => Promise<void>,
+): Promise<void> {
+  let first = 0;
+  for (const { name, shape } of parameters) {
+    const last = first + shape.reduce((product, length) => product * length, 1);
+    const [low, high] = [Math.max(first, start), Math.min(last, start + values.length)];
+    if (low < high) await take({ name, start: low - first, values: values.subarray(low - start, high - start) });
+    first = last;
   }
-  const digest = treeDigest(flat, await blockHasher(blockHashOf(actor)));
-  if (digest !== (await contentOf(actor, log))) throw damagedCheckpoint(manifest, `its weights hash to ${digest}`);
-  let offset = 0;
-  return actor.parameters.map(({ name, shape }) => {
-    const size = shape.reduce((product, length) => product * length, 1);
-    if (offset + size > flat.length)
-      throw new TerminalError('DamagedCheckpoint', `parameter ${name} lies outside the weights`);
-    const data = flat.subarray(offset, (offset += size));
-    return { name, shape, data };
-  });
 }

@@ -9,16 +9,16 @@ import type { StatePart } from '../../core/parameters.ts';
 import { bytesOfDtype } from '../../core/records/publications.ts';
 import { blockHashOf } from '../../core/records/block-hash.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
-import type { CheckpointManifest, ComponentCheckpoint, ShardInfo } from '../../core/records/schema.ts';
-import { streamBlob } from '../../log/objects/blobs.ts';
+import type { CheckpointManifest, ComponentCheckpoint } from '../../core/records/schema.ts';
 import { blockHasher } from '../../log/objects/block-hasher.ts';
 import { runStateOf, stateDigestsOf, TreeDigest } from '../../log/objects/digest.ts';
 import { needRecord } from '../../log/objects/records.ts';
 import type { RunLog } from '../../log/run/run-log.ts';
 import { isNamedByLineage } from '../../log/run/state-names.ts';
-import { damagedCheckpoint, readShard } from '../../models/checkpoint.ts';
+import { damagedCheckpoint } from '../../models/checkpoint.ts';
 import { partsOfBatch } from '../batch-parts.ts';
 import { noSuchIteration } from '../no-such-iteration.ts';
+import { streamPart } from './part-stream.ts';
 
 export interface IterationVerdict {
   readonly iteration: number;
@@ -107,29 +107,16 @@ async function checkState(manifest: CheckpointManifest, log: RunLog, read: Read)
 async function rootOf(
   manifest: CheckpointManifest,
   component: ComponentCheckpoint,
-  { name: part, dtype, elements }: StatePart,
+  part: StatePart,
   log: RunLog,
   read: Read,
 ): Promise<string> {
-  const startOf = (shard: ShardInfo) => shard.tensors.find(({ name }) => name === part)?.start;
-  const shards = component.shards
-    .filter((shard) => startOf(shard) !== undefined)
-    .sort((a, b) => (startOf(a) ?? 0) - (startOf(b) ?? 0));
-  const tree = new TreeDigest(elements * bytesOfDtype[dtype], await blockHasher(blockHashOf(component)));
-  let next = 0;
-  for (const shard of shards) {
-    await readShard(shard, component.parts, streamBlob(log.store, log.runId, shard.blob), (piece) => {
-      if (piece.part !== part) return (bytes) => read(bytes.byteLength);
-      if (piece.start !== next)
-        throw damagedCheckpoint(manifest, `${part}: elements ${next} to ${piece.start} are in no shard`);
-      next = piece.end;
-      return (bytes) => {
-        tree.add(bytes);
-        read(bytes.byteLength);
-      };
-    });
-  }
-  if (next !== elements) throw damagedCheckpoint(manifest, `${part}: ${next} of ${elements} elements are there`);
+  const tree = new TreeDigest(part.elements * bytesOfDtype[part.dtype], await blockHasher(blockHashOf(component)));
+  const take = (bytes: Uint8Array) => {
+    tree.add(bytes);
+    read(bytes.byteLength);
+  };
+  await streamPart(log, manifest, component, part, take, read);
   return tree.root();
 }
 

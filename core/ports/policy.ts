@@ -152,6 +152,15 @@ export type StateSource =
       readonly read: (sinkOf: (start: number, end: number) => ByteSink) => Promise<void>;
     };
 
+/** A copy of a state in shared memory, which the threads of this process read. */
+export interface StateCopy {
+  readonly fd: number;
+  /** Byte at which each part begins, in their order. */
+  readonly starts: readonly number[];
+  /** Called once, when nobody reads it any more. */
+  readonly release: () => void;
+}
+
 /** A model that is asked for its outputs only. */
 export type ScoringModel = Pick<PolicyEngine, 'head' | 'vocab' | 'maxPositions' | 'outputs' | 'lanes' | 'forward'>;
 
@@ -208,6 +217,11 @@ export interface PolicyEngine {
   blockDigests(part: string, blockBytes: number, hash: BlockHash, call?: Call): Promise<Uint8Array>;
   /** Copies a part's elements from `start` on into `into`, which has the part's type. */
   read(part: string, start: number, into: Float32Array | Uint16Array): Promise<void>;
+  /**
+   * Copies the state without a way through this process: only of an engine whose processes hold it. The copy stays as
+   * it is, whatever becomes of the engine; a second one waits until it is released. Undefined: there is no room for it.
+   */
+  copy?(call?: Call): Promise<StateCopy | undefined>;
   /**
    * Digests [blocks][32], BLAKE3, of the weights as they are published in BF16. Only of an engine that computes in
    * bf16.

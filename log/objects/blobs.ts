@@ -1,6 +1,7 @@
 /** Blobs of a run, named by digest: written once, and checked on every read. */
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../core/canonical.ts';
+import { RetryableError } from '../../core/errors.ts';
 import { damage } from '../../core/records/damage.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
@@ -27,6 +28,25 @@ export async function putLargeBlob(store: Store, runId: RunId, pieces: readonly 
   const key = keys.blob(runId, digest);
   const bytes = pieces.reduce((sum, piece) => sum + piece.byteLength, 0);
   if (!(await isIntact(store, key, bytes, digest))) await store.put(key, oneByOne(pieces));
+  return digest;
+}
+
+/**
+ * Stores a blob of so many bytes that need not be in memory at once: `read` is called to name them, and again to send
+ * them. Throws RetryableError `BytesChanged` when it did not give the same ones.
+ */
+export async function putStreamedBlob(
+  store: Store,
+  runId: RunId,
+  bytes: number,
+  read: () => AsyncIterable<Uint8Array>,
+): Promise<Digest> {
+  const hash = createHash('sha256');
+  for await (const piece of read()) hash.update(piece);
+  const digest = hash.digest('hex');
+  const key = keys.blob(runId, digest);
+  const changed = () => new RetryableError('BytesChanged', `BytesChanged: ${key} had other bytes when it was sent`);
+  if (!(await isIntact(store, key, bytes, digest))) await store.put(key, checked(read(), digest, changed));
   return digest;
 }
 

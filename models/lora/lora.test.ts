@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { adapterLayers, checkAdapter, createAdapter, mergedTensors, readLoraConfig, withBase } from '../lora.ts';
-import { decodeSafetensors, openSafetensors, writeSafetensors } from '../safetensors.ts';
+import { decodeSafetensors, gathered, openSafetensors, writeSafetensors } from '../safetensors.ts';
 import { scaleOf } from './config.ts';
 
 const shapes: Readonly<Record<string, readonly number[]>> = {
@@ -174,11 +174,11 @@ describe('weights with an adapter in them', () => {
         fc.array(value, { minLength: 8, maxLength: 8 }),
         fc.array(value, { minLength: 12, maxLength: 12 }),
         async (a, b) => {
-          const merged = await mergedTensors(files, await readLoraConfig(await adapter()), [
+          const merged = mergedTensors(files, await readLoraConfig(await adapter()), [
             { name: `base_model.model.${layer}.lora_A.weight`, shape: [2, 4], data: Float32Array.from(a) },
             { name: `base_model.model.${layer}.lora_B.weight`, shape: [6, 2], data: Float32Array.from(b) },
           ]);
-          for (const { name, data } of merged)
+          for (const { name, data } of await gathered(merged))
             for (const [i, found] of data.entries()) {
               const [out, column] = [Math.floor(i / 4), i % 4];
               const product = [0, 1].reduce((sum, k) => sum + (b[2 * out + k] ?? 0) * (a[4 * k + column] ?? 0), 0);
@@ -189,7 +189,8 @@ describe('weights with an adapter in them', () => {
       { numRuns: 10 },
     );
     const stray = { name: 'base_model.model.none.lora_A.weight', shape: [2, 4], data: new Float32Array(8) };
-    await expect(mergedTensors(files, await readLoraConfig(await adapter()), [stray])).rejects.toThrow(/no layer of/);
+    const config = await readLoraConfig(await adapter());
+    expect(() => mergedTensors(files, config, [stray])).toThrow(/no layer of/);
     await files.close();
   });
 });

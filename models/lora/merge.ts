@@ -1,55 +1,59 @@
 /** A model with its adapter in its weights: W + scale · B · A, summed in double precision and rounded once. */
 import { at } from '../../core/at.ts';
 import { InvalidInputError } from '../../core/errors.ts';
-import type { FloatTensor, TensorFolder } from '../safetensors.ts';
+import { streamOf } from '../safetensors.ts';
+import type { FloatTensor, TensorFolder, TensorStream } from '../safetensors.ts';
 import { layerOf, namesOfLayer, scaleOf } from './config.ts';
 import type { LoraConfig } from './config.ts';
 
 /**
- * The tensors of the base, those of the adapter's layers with the adapter in them. Throws InvalidInputError when a
- * tensor of the adapter belongs to no layer of the base.
+ * The tensors of the base, those of the adapter's layers with the adapter in them, read as they are sent. The base
+ * stays open until then. Throws InvalidInputError when a tensor of the adapter belongs to no layer of the base.
  */
-export async function mergedTensors(
-  base: TensorFolder,
-  config: LoraConfig,
-  adapter: readonly FloatTensor[],
-): Promise<FloatTensor[]> {
+export function mergedTensors(base: TensorFolder, config: LoraConfig, adapter: readonly FloatTensor[]): TensorStream {
   const byName = new Map(adapter.map((tensor) => [tensor.name, tensor]));
-  const used = new Set<string>();
-  const merged: FloatTensor[] = [];
-  for (const { name, shape } of base.tensors.values()) {
-    const data = await valuesOf(base, name, shape);
+  const productOf = (name: string): Product | undefined => {
     const layer = name.replace(/\.weight$/, '');
     const names = namesOfLayer(layer);
     const [a, b] = [byName.get(names.a), byName.get(names.b)];
-    if (a !== undefined && b !== undefined) {
-      addProduct(data, { a, b, scale: scaleOf(config, layer) });
-      used.add(a.name).add(b.name);
-    }
-    // A head that the adapter's model has in place of the base's.
-    const own = byName.get(`base_model.model.${name}`);
-    if (own !== undefined) used.add(own.name);
-    merged.push({ name, shape, data: own?.data ?? data });
-  }
-  for (const { name, shape, data } of adapter.filter((tensor) => !used.has(tensor.name))) {
+    return a && b && { a, b, scale: scaleOf(config, layer) };
+  };
+  const plans = [...base.tensors.values()].map(({ name, shape }) => ({
+    name,
+    shape,
+    product: productOf(name),
+    /** A head that the adapter's model has in place of the base's. */
+    own: byName.get(`${prefix}${name}`),
+  }));
+  const used = new Set(plans.flatMap(({ product, own }) => [product?.a.name, product?.b.name, own?.name]));
+  const others = adapter.filter(({ name }) => !used.has(name));
+  for (const { name } of others)
     if (layerOf(name) !== undefined)
       throw new InvalidInputError(`${name} of the adapter belongs to no layer of ${base.folder}`, {
         where: base.folder,
       });
-    merged.push({ name: name.slice('base_model.model.'.length), shape, data });
-  }
-  return merged;
+  const added = others.map(({ name, shape, data }) => ({ name: name.slice(prefix.length), shape, data }));
+  return {
+    shapes: [...plans, ...added].map(({ name, shape }) => ({ name, shape })),
+    send: async (take) => {
+      for (const { name, product, own } of plans) {
+        if (own !== undefined) {
+          await take({ name, start: 0, values: own.data });
+          continue;
+        }
+        let start = 0;
+        for await (const values of base.values(name)) {
+          if (product !== undefined) addProduct(values, start, product);
+          await take({ name, start, values });
+          start += values.length;
+        }
+      }
+      await streamOf(added).send(take);
+    },
+  };
 }
 
-async function valuesOf(folder: TensorFolder, name: string, shape: readonly number[]): Promise<Float32Array> {
-  const values = new Float32Array(shape.reduce((product, size) => product * size, 1));
-  let next = 0;
-  for await (const piece of folder.values(name)) {
-    values.set(piece, next);
-    next += piece.length;
-  }
-  return values;
-}
+const prefix = 'base_model.model.';
 
 interface Product {
   /** [rank][in]. */
@@ -59,18 +63,20 @@ interface Product {
   readonly scale: number;
 }
 
-/** weight [out][in] += scale · b · a. */
-function addProduct(weight: Float32Array, { a, b, scale }: Product): void {
+/** values [n], the elements of a weight [out][in] from `start` on, += those of scale · b · a. */
+function addProduct(values: Float32Array, start: number, { a, b, scale }: Product): void {
   const [rank, width] = [at(a.shape, 0), at(a.shape, 1)];
   const row = new Float64Array(width);
-  for (let out = 0; out * width < weight.length; out++) {
+  for (let done = 0; done < values.length; ) {
+    const out = Math.floor((start + done) / width);
+    const first = start + done - out * width;
+    const last = Math.min(width, first + values.length - done);
     row.fill(0);
     for (let k = 0; k < rank; k++) {
       const factor = scale * at(b.data, out * rank + k);
-      for (let i = 0, from = k * width; i < width; i++)
+      for (let i = first, from = k * width; i < last; i++)
         row[i] = (row[i] as number) + factor * (a.data[from + i] as number);
     }
-    for (let i = 0, from = out * width; i < width; i++)
-      weight[from + i] = (weight[from + i] as number) + (row[i] as number);
+    for (let i = first; i < last; i++, done++) values[done] = (values[done] as number) + (row[i] as number);
   }
 }

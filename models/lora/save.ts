@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { copyCompanions } from '../folder.ts';
 import { writeNewFolder } from '../new-folder.ts';
 import { writeSafetensors } from '../safetensors.ts';
-import type { FloatTensor } from '../safetensors.ts';
+import type { Tensors } from '../safetensors.ts';
 import { adapterConfigName, adapterWeightsName } from './config.ts';
 import { withBase } from './given.ts';
 
@@ -16,7 +16,7 @@ export interface SavedAdapter {
   /** The base is of this revision on the hub; null for a folder. */
   readonly revision: string | null;
   readonly task: 'CAUSAL_LM' | 'SEQ_CLS';
-  readonly tensors: readonly FloatTensor[];
+  readonly tensors: Tensors;
   readonly dtype: 'float32' | 'bfloat16';
 }
 

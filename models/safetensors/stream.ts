@@ -14,6 +14,29 @@ export function filling(target: Float32Array): ByteSink {
   };
 }
 
+/** Values passed on at a time: 4 MiB. */
+const pieceValues = 1 << 20;
+
+/** A sink for `count` values, which `take` gets in pieces in one buffer: element `start` of them, and those from it. */
+export function floats(count: number, take: (start: number, values: Float32Array) => Promise<void>): ByteSink {
+  const values = new Float32Array(Math.min(count, pieceValues));
+  const bytes = new Uint8Array(values.buffer);
+  let [start, filled] = [0, 0];
+  return async (piece) => {
+    for (let at = 0; at < piece.byteLength; ) {
+      const wanted = Math.min(bytes.length, 4 * (count - start));
+      const some = piece.subarray(at, at + wanted - filled);
+      bytes.set(some, filled);
+      at += some.byteLength;
+      filled += some.byteLength;
+      if (filled < wanted) continue;
+      await take(start, values.subarray(0, wanted / 4));
+      start += wanted / 4;
+      filled = 0;
+    }
+  };
+}
+
 /**
  * Passes each tensor of a file to the sink that `sinkOf` returns, in the order of the data. Throws InvalidInputError
  * for anything but a complete, valid file of `fileBytes` bytes.

@@ -1,16 +1,15 @@
-/** Writes model weights: float32 tensors streamed out as F32 or BF16, in one file or in shards with an index. */
+/**
+ * Writes model weights as F32 or BF16, in one file or in shards with an index. They need not be in memory at once: each
+ * piece goes to its place in its file as it comes.
+ */
 import { type FileHandle, open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { roundToBf16 } from './convert.ts';
 import { elements, layOut } from './header.ts';
+import type { NamedShape, Tensors } from './tensors.ts';
+import { streamOf } from './tensors.ts';
 
 export type StoredDtype = 'F32' | 'BF16';
-
-export interface FloatTensor {
-  readonly name: string;
-  readonly shape: readonly number[];
-  readonly data: Float32Array;
-}
 
 export interface ShardOptions {
   readonly dtype: StoredDtype;
@@ -23,76 +22,103 @@ export interface ShardOptions {
 /** Values converted at a time: 4 MiB of float32. */
 const chunkValues = 1 << 20;
 
-/** Writes `model.safetensors`, or `model-0000i-of-0000n.safetensors` and the index. Equal tensors give equal bytes. */
-export async function writeModelFiles(
-  folder: string,
-  tensors: readonly FloatTensor[],
-  options: ShardOptions,
-): Promise<string[]> {
-  const sorted = [...tensors].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+/**
+ * Writes `model.safetensors`, or `model-0000i-of-0000n.safetensors` and the index. Equal tensors give equal bytes.
+ * Throws RangeError for a tensor with more or fewer values than its shape has.
+ */
+export async function writeModelFiles(folder: string, given: Tensors, options: ShardOptions): Promise<string[]> {
+  const tensors = streamOf(given);
+  const sorted = [...tensors.shapes].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
   const shards = cutShards(sorted, options);
   if (shards.length <= 1) {
-    await writeSafetensors(join(folder, 'model.safetensors'), sorted, options.dtype);
+    await writeSafetensors(join(folder, 'model.safetensors'), tensors, options.dtype);
     return ['model.safetensors'];
   }
-  const weightMap: Record<string, string> = {};
   const names = shards.map((_, i) => `model-${pad(i + 1)}-of-${pad(shards.length)}.safetensors`);
-  for (const [i, shard] of shards.entries()) {
-    const name = names[i] as string;
-    await writeSafetensors(join(folder, name), shard, options.dtype);
-    for (const tensor of shard) weightMap[tensor.name] = name;
-  }
-  const totalSize = sorted.reduce((sum, tensor) => sum + bytesOf(tensor, options.dtype), 0);
-  const index = { metadata: { total_size: totalSize }, weight_map: weightMap };
+  const files = shards.map((shapes, i) => ({ path: join(folder, names[i] as string), shapes }));
+  await writeFiles(files, tensors, options.dtype);
+  const places = shards.flatMap((shard, i) => shard.map(({ name }) => [name, names[i] as string] as const));
+  const totalSize = sorted.reduce((sum, { shape }) => sum + bytesOf(shape, options.dtype), 0);
+  const index = { metadata: { total_size: totalSize }, weight_map: Object.fromEntries(places) };
   await writeFile(join(folder, 'model.safetensors.index.json'), `${JSON.stringify(index, null, 2)}\n`);
   return [...names, 'model.safetensors.index.json'];
 }
 
-/** One new file, synced. transformers requires the metadata `format: pt`. */
-export async function writeSafetensors(
-  path: string,
-  tensors: readonly FloatTensor[],
-  dtype: StoredDtype,
-): Promise<void> {
-  const byName = new Map(tensors.map((tensor) => [tensor.name, tensor]));
-  const layout = layOut(
-    tensors.map(({ name, shape }) => ({ name, shape, dtype })),
-    { format: 'pt' },
-  );
-  const file = await open(path, 'w');
+/** One new file, synced. Throws RangeError as above. */
+export async function writeSafetensors(path: string, given: Tensors, dtype: StoredDtype): Promise<void> {
+  const tensors = streamOf(given);
+  await writeFiles([{ path, shapes: tensors.shapes }], tensors, dtype);
+}
+
+interface NewFile {
+  readonly path: string;
+  readonly shapes: readonly NamedShape[];
+}
+
+/** Where a tensor's values go, and how many have come. */
+interface Place {
+  readonly file: FileHandle;
+  readonly position: number;
+  readonly shape: readonly number[];
+  written: number;
+}
+
+async function writeFiles(files: readonly NewFile[], { send }: ReturnType<typeof streamOf>, dtype: StoredDtype) {
+  const handles: FileHandle[] = [];
+  const places = new Map<string, Place>();
+  const width = dtype === 'F32' ? 4 : 2;
   try {
-    await writeFully(file, layout.header);
-    for (const { name, shape } of layout.tensors) {
-      const { data } = byName.get(name) as FloatTensor;
-      if (data.length !== elements(shape))
-        throw new RangeError(`${name}: ${data.length} values for shape [${shape.join(', ')}]`);
-      await writeValues(file, data, dtype);
+    for (const { path, shapes } of files) {
+      // transformers requires the metadata `format: pt`.
+      const layout = layOut(
+        shapes.map(({ name, shape }) => ({ name, shape, dtype })),
+        { format: 'pt' },
+      );
+      const file = await open(path, 'w');
+      handles.push(file);
+      await writeFully(file, layout.header, 0);
+      for (const { name, shape, begin } of layout.tensors)
+        places.set(name, { file, position: layout.header.length + begin, shape, written: 0 });
     }
-    await file.sync();
+    await send(async ({ name, start, values }) => {
+      const place = places.get(name);
+      if (place === undefined) throw new RangeError(`${name}: its shape was not named`);
+      place.written += values.length;
+      if (start + values.length > elements(place.shape)) throw wrongCount(name, place);
+      await writeValues(place.file, place.position + start * width, values, dtype);
+    });
+    for (const [name, place] of places) if (place.written !== elements(place.shape)) throw wrongCount(name, place);
+    for (const file of handles) await file.sync();
   } finally {
-    await file.close();
+    for (const file of handles) await file.close();
   }
 }
 
-async function writeValues(file: FileHandle, data: Float32Array, dtype: StoredDtype): Promise<void> {
+const wrongCount = (name: string, { written, shape }: Place) =>
+  new RangeError(`${name}: ${written} values for shape [${shape.join(', ')}]`);
+
+async function writeValues(file: FileHandle, position: number, data: Float32Array, dtype: StoredDtype): Promise<void> {
   const rounded = dtype === 'BF16' ? new Uint16Array(Math.min(chunkValues, data.length)) : undefined;
+  let next = position;
   for (let at = 0; at < data.length; at += chunkValues) {
     const part = data.subarray(at, at + chunkValues);
     if (rounded !== undefined) roundToBf16(part, rounded);
     const stored = rounded === undefined ? part : rounded.subarray(0, part.length);
-    await writeFully(file, new Uint8Array(stored.buffer, stored.byteOffset, stored.byteLength));
+    await writeFully(file, new Uint8Array(stored.buffer, stored.byteOffset, stored.byteLength), next);
+    next += stored.byteLength;
   }
 }
 
-async function writeFully(file: FileHandle, bytes: Uint8Array): Promise<void> {
-  for (let at = 0; at < bytes.length; ) at += (await file.write(bytes, at, bytes.length - at)).bytesWritten;
+async function writeFully(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let at = 0; at < bytes.length; )
+    at += (await file.write(bytes, at, bytes.length - at, position + at)).bytesWritten;
 }
 
-function cutShards(tensors: readonly FloatTensor[], { dtype, maxShardBytes = 5e9 }: ShardOptions): FloatTensor[][] {
-  const shards: FloatTensor[][] = [];
+function cutShards(tensors: readonly NamedShape[], { dtype, maxShardBytes = 5e9 }: ShardOptions): NamedShape[][] {
+  const shards: NamedShape[][] = [];
   let room = 0;
   for (const tensor of tensors) {
-    const bytes = bytesOf(tensor, dtype);
+    const bytes = bytesOf(tensor.shape, dtype);
     if (bytes > room || shards.length === 0) {
       shards.push([]);
       room = maxShardBytes;
@@ -103,10 +129,6 @@ function cutShards(tensors: readonly FloatTensor[], { dtype, maxShardBytes = 5e9
   return shards;
 }
 
-function bytesOf(tensor: FloatTensor, dtype: StoredDtype): number {
-  return tensor.data.length * (dtype === 'F32' ? 4 : 2);
-}
+const bytesOf = (shape: readonly number[], dtype: StoredDtype): number => elements(shape) * (dtype === 'F32' ? 4 : 2);
 
-function pad(index: number): string {
-  return String(index).padStart(5, '0');
-}
+const pad = (index: number): string => String(index).padStart(5, '0');

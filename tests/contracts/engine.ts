@@ -12,6 +12,7 @@ import { stateParts } from '../../core/records/state-parts.ts';
 import type { AdamW, PackedBatch, PolicyEngine, StateSource } from '../../core/ports/policy.ts';
 import type { ComputeType } from '../../core/parameters.ts';
 import { publishedBytes } from '../../core/records/publications.ts';
+import { readShared } from '../../infra/shared-memory.ts';
 import { blockHasher } from '../../log/objects/block-hasher.ts';
 import type { SamplingSettings } from '../../core/sampling-settings.ts';
 import type { DecodedTokens, GenerateRequest, OwningSampler, SamplerRoom } from '../../core/ports/sampler.ts';
@@ -225,6 +226,28 @@ export function engineContract(
         expect([...digests]).toEqual(expected);
       }
       expect(ticks).toBeGreaterThanOrEqual(stateParts.length);
+    });
+
+    it('copies its state into shared memory, if it can: training does not change the copy', async () => {
+      const engine = await policy(4);
+      const copy = await engine.copy?.();
+      if (copy === undefined) return expect(engine.copy).toBeUndefined();
+      const before = [];
+      for (const part of stateParts) before.push(await partOf(engine, part));
+      await learn(engine);
+      for (const [i, values] of before.entries()) {
+        const found = new Float32Array(values.length);
+        readShared(copy.fd, copy.starts[i] ?? 0, found);
+        expect(found).toEqual(values);
+      }
+      const second = engine.copy?.();
+      copy.release();
+      const found = new Float32Array(engine.elements);
+      const next = await second;
+      if (next === undefined) throw new Error('there was room for the first copy');
+      readShared(next.fd, next.starts[0] ?? 0, found);
+      expect(found).toEqual(await partOf(engine, 'weights'));
+      next.release();
     });
 
     it.each(engines.facts().computes)('takes what another one in %s publishes, cut anywhere', async (compute) => {

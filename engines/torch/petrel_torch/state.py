@@ -3,6 +3,7 @@ The state of a model as flat arrays: the tensors of its folder one after the oth
 parameter by its first dimension, so a rank has one contiguous piece of each, and of a tensor of the folder one run.
 """
 
+import os
 from bisect import bisect_right
 from dataclasses import dataclass
 
@@ -111,6 +112,20 @@ class State:
             else:
                 stored_bytes(values, dtype, first, last, some, False)
 
+    def copy(self, part, dtype, start, file, tick):
+        """Writes what this rank has of a part to `file`, in which the part begins at byte `start`."""
+        width = widths[dtype]
+        for run in self.runs:
+            values = run.piece.part(part)
+            if values is None:
+                continue  # 0, as is what was never written
+            for low in range(run.start, run.end, copied_values):
+                high = min(run.end, low + copied_values)
+                first = run.first + low - run.start
+                some = values[first : first + high - low].to("cpu", dtypes[dtype]).view(torch.uint8).numpy()
+                write_fully(file, memoryview(some), start + low * width)
+                tick()
+
     def _overlaps(self, part, dtype, start, data):
         """(values of a run, bytes [first, last) of them as stored, the part of `data` that has these bytes)"""
         width = widths[dtype]
@@ -124,6 +139,16 @@ class State:
                 values = run.piece.part(part)
                 mine = None if values is None else values[run.first : run.first + run.end - run.start]
                 yield mine, low - run_start, high - run_start, data[low - start : high - start]
+
+
+# Values that are copied at a time.
+copied_values = 16 << 20
+
+
+def write_fully(file, data, at):
+    while data:
+        written = os.pwrite(file, data, at)
+        data, at = data[written:], at + written
 
 
 dtypes = {"F32": torch.float32, "BF16": torch.bfloat16}

@@ -14,6 +14,9 @@ from .folder import ModelFolder
 from .model import Scored, forget_gathered, shard
 from .state import State
 
+# Descriptor of the memory for a copy of the state.
+COPY = 5
+
 outputs_of_head = {
     "tokens": ["logProbs", "entropy", "sumPiSquared", "logits", "topTokens", "topLogProbs"],
     "values": ["values"],
@@ -22,7 +25,7 @@ outputs_of_head = {
 
 
 class Training:
-    calls = ("loadFolder", "put", "get", "loaded", "forward", "backward", "discard", "step", "zeroGrads", "close")
+    calls = ("loadFolder", "put", "get", "copy", "loaded", "forward", "backward", "discard", "step", "zeroGrads", "close")
 
     def __init__(self, group, shared, args):
         self.group, self.shared = group, shared
@@ -59,6 +62,10 @@ class Training:
 
     def get(self, args):
         self.state.get(args["part"], args["dtype"], args["start"], self.shared.tensor(args["bytes"]))
+
+    def copy(self, args):
+        for part in args["parts"]:
+            self.state.copy(part["name"], part["dtype"], part["start"], COPY, self.group.tick)
 
     def loaded(self, args):
         self.state.steps = args["steps"]

@@ -6,7 +6,7 @@ import type { TrainingEngine } from '../../../core/ports/engines.ts';
 import type { EngineOptions, PolicyEngine } from '../../../core/ports/policy.ts';
 import { readConfigJson, saveHuggingFace } from '../../../models/folder.ts';
 import { adapterWeightsName, mergedTensors, readLoraConfig } from '../../../models/lora.ts';
-import { decodeSafetensors, openSafetensors } from '../../../models/safetensors.ts';
+import { decodeSafetensors, gathered, openSafetensors } from '../../../models/safetensors.ts';
 import type { FloatTensor } from '../../../models/safetensors.ts';
 import type { Evaluator, GoldenCase, Outcome } from '../types.ts';
 import { KeptModel } from './models-kept.ts';
@@ -79,7 +79,7 @@ async function mergedOf(folder: string, base: string): Promise<FloatTensor[]> {
   }));
   const files = await openSafetensors(base);
   try {
-    return await mergedTensors(files, await readLoraConfig(folder), adapter);
+    return await gathered(mergedTensors(files, await readLoraConfig(folder), adapter));
   } finally {
     await files.close();
   }

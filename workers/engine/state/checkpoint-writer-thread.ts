@@ -7,14 +7,25 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
 import { at } from '../../../core/at.ts';
 import { thrownToJson } from '../../../core/errors.ts';
+import type { StatePart } from '../../../core/parameters.ts';
 import { mapComponents } from '../../../core/records/components.ts';
+import { bytesOfDtype } from '../../../core/records/publications.ts';
 import type { CheckpointOutput } from '../../../core/wire/jobs/index.ts';
+import { readShared } from '../../../infra/shared-memory.ts';
 import { checkedByMainThread, storesByUrl } from '../../../infra/store/open-stores.ts';
 import { watchedStore } from '../../../infra/store/watched.ts';
 import { freshRoom, valuesIn } from './checkpoint-copies.ts';
+import type { Room } from './checkpoint-copies.ts';
 import { saveCheckpoint, savePartOfCheckpoint } from './checkpoint.ts';
-import type { Snapshot } from './checkpoint.ts';
-import type { CopiedComponent, FromWriter, ToWriter, WriteJob, WriterThreadData } from './checkpoint-writer.ts';
+import type { PartToSave, Snapshot } from './checkpoint.ts';
+import type {
+  CopiedComponent,
+  FromWriter,
+  SharedCopy,
+  ToWriter,
+  WriteJob,
+  WriterThreadData,
+} from './checkpoint-writer.ts';
 
 const port = parentPort;
 if (port === null) throw new Error('workers/engine/state/checkpoint-writer-thread.ts runs as a worker thread');
@@ -48,7 +59,8 @@ async function write({ id, place: { store, isPart, ...named }, stateDigest, comp
     const saved: CheckpointOutput = isPart
       ? { shards: await savePartOfCheckpoint(place, snapshots) }
       : { manifest: await saveCheckpoint(place, stateDigest, snapshots) };
-    const rooms = mapComponents(components, ({ room }) => room);
+    const rooms: Record<string, Room> = {};
+    for (const [name, { copy }] of Object.entries(components)) if ('room' in copy) rooms[name] = copy.room;
     port?.postMessage(
       { type: 'written', id, saved, ms: performance.now() - started, rooms } satisfies FromWriter,
       Object.values(rooms).flatMap((room) => [...room]),
@@ -58,6 +70,29 @@ async function write({ id, place: { store, isPart, ...named }, stateDigest, comp
   }
 }
 
-function snapshotOf({ room, parts, ...rest }: CopiedComponent): Snapshot {
-  return { parts: parts.map((part, i) => ({ ...part, values: valuesIn(part, at(room, i)) })), ...rest };
+function snapshotOf({ copy, parts, ...rest }: CopiedComponent): Snapshot {
+  const read = 'room' in copy ? fromRoom(copy.room, parts) : fromShared(copy.shared, parts);
+  return { parts: parts.map((part, i) => ({ ...part, read: read(i) })), ...rest };
+}
+
+type ReadPart = (index: number) => PartToSave['read'];
+
+const fromRoom =
+  (room: Room, parts: readonly StatePart[]): ReadPart =>
+  (i) =>
+  async (start, end) =>
+    valuesIn(at(parts, i), at(room, i)).subarray(start, end);
+
+/** Every shard is read into the same memory. */
+function fromShared({ fd, starts }: SharedCopy, parts: readonly StatePart[]): ReadPart {
+  let memory = new ArrayBuffer(0);
+  return (i) => async (start, end) => {
+    const { dtype } = at(parts, i);
+    const width = bytesOfDtype[dtype];
+    const bytes = width * (end - start);
+    if (memory.byteLength < bytes) memory = new ArrayBuffer(bytes);
+    const values = valuesIn({ dtype }, memory).subarray(0, end - start);
+    readShared(fd, at(starts, i) + width * start, values);
+    return values;
+  };
 }

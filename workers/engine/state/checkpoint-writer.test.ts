@@ -9,6 +9,8 @@ import { stateParts } from '../../../core/records/state-parts.ts';
 import { checkpointManifest } from '../../../core/records/schema.ts';
 import { stateDigests } from '../../../tests/state-digests.ts';
 import type { StateDigests } from '../../../log/objects/digest.ts';
+import type { PolicyEngine } from '../../../core/ports/policy.ts';
+import { SharedMemory } from '../../../infra/shared-memory.ts';
 import { openFolderStore } from '../../../infra/store/folder.ts';
 import { needRecord } from '../../../log/objects/records.ts';
 import { readDecoderSpec } from '../../../native/model/config.ts';
@@ -83,6 +85,50 @@ describe('a checkpoint written beside training', () => {
       await into.load(checkpointSource(store, runId, record, into, () => {}));
       expect(digestsOf(into)).toEqual(digests);
     }
+    writer.release();
+  });
+
+  it('is read from shared memory where the engine copies itself there, and gives it back', async () => {
+    const [store, policy, writer] = [await openFolderStore(folder), openPolicy(), new CheckpointWriter()];
+    const memory = new SharedMemory();
+    const runId = makeRunId('shared', new Date(0), '0005');
+    let free: Promise<void> = Promise.resolve();
+    let copies = 0;
+    /** A copy waits until the one before is released, as with an engine of another process. */
+    const copy = async () => {
+      await free;
+      let release = () => {};
+      free = new Promise((resolve) => (release = resolve));
+      expect(memory.reserve(12 * policy.elements)).toBe(true);
+      const starts = stateParts.map((_, i) => 4 * i * policy.elements);
+      for (const [i, part] of stateParts.entries()) memory.write(starts[i] ?? 0, policy.trainer.read(part));
+      copies++;
+      return { fd: memory.fd, starts, release };
+    };
+    const engine: PolicyEngine = Object.assign(policy, { copy });
+    const writing = [];
+    for (const iteration of [1, 2]) {
+      change(policy, iteration);
+      const digests = digestsOf(policy);
+      const state = { engines: { actor: engine }, blockHash: 'sha256' } as const;
+      const place = placeOf(runId, iteration);
+      writing.push({ digests, ...(await writer.write(place, state, runDigests(digests))) });
+    }
+    for (const { digests, written } of writing) {
+      const { record } = await needRecord(store, (await written).saved.manifest ?? '', checkpointManifest);
+      const into = openPolicy();
+      await into.load(checkpointSource(store, runId, record, into, () => {}));
+      expect(digestsOf(into)).toEqual(digests);
+    }
+    const refused = await writer.write(
+      placeOf('../elsewhere' as RunId, 3),
+      { engines: { actor: engine }, blockHash: 'sha256' },
+      runDigests(digestsOf(policy)),
+    );
+    await expect(refused.written).rejects.toThrow();
+    await free;
+    expect(copies).toBe(3);
+    memory.close();
     writer.release();
   });
 

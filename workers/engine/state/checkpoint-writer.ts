@@ -7,7 +7,7 @@ import type { MessagePort } from 'node:worker_threads';
 import { thrownFromJson } from '../../../core/errors.ts';
 import type { ThrownJson } from '../../../core/errors.ts';
 import type { Digest, RunId } from '../../../core/ids.ts';
-import type { PolicyEngine } from '../../../core/ports/policy.ts';
+import type { PolicyEngine, StateCopy } from '../../../core/ports/policy.ts';
 import type { BlockHash, ParameterInfo, StatePart } from '../../../core/parameters.ts';
 import { componentOf } from '../../../core/records/components.ts';
 import type { Components } from '../../../core/records/components.ts';
@@ -35,7 +35,8 @@ export interface WriteJob {
 
 /** A copy of a component's state. */
 export interface CopiedComponent {
-  readonly room: Room;
+  /** In memory that is given to the thread, or in shared memory. */
+  readonly copy: { readonly room: Room } | { readonly shared: SharedCopy };
   readonly steps: number;
   readonly parameters: readonly ParameterInfo[];
   readonly parts: readonly StatePart[];
@@ -44,6 +45,8 @@ export interface CopiedComponent {
   readonly roots: PartRoots;
   readonly blockHash: BlockHash;
 }
+
+export type SharedCopy = Pick<StateCopy, 'fd' | 'starts'>;
 
 export interface WriterThreadData {
   readonly ticks: SharedArrayBuffer;
@@ -94,7 +97,7 @@ export class CheckpointWriter {
 
   /** A copy will be due soon: prepares the memory of this component in advance. */
   prepare(engine: PolicyEngine, component = 'actor'): void {
-    if (this.#copiesOf(component).hasRoomFor(engine)) return;
+    if (engine.copy !== undefined || this.#copiesOf(component).hasRoomFor(engine)) return;
     this.#preparedFor = component;
     const { port1, port2 } = new MessageChannel();
     this.#prepared?.close();
@@ -113,19 +116,30 @@ export class CheckpointWriter {
     const thread = this.#running();
     await this.#awaitPrepared();
     const components: Record<string, CopiedComponent> = {};
-    for (const [name, engine] of Object.entries(engines)) {
-      const { steps, parameters, parts } = engine;
-      const {
-        stateDigest: own,
-        weightsDigest,
-        naming,
-        roots = await rootsOf(engine, blockHash),
-      } = componentOf(digests, name);
-      const room = await this.#copiesOf(name).copy(engine);
-      const named = { stateDigest: own, weightsDigest, ...(naming && { naming }) };
-      components[name] = { room, steps, parameters, parts: [...parts], digests: named, roots, blockHash };
+    const shared: StateCopy[] = [];
+    try {
+      for (const [name, engine] of Object.entries(engines)) {
+        const { steps, parameters, parts } = engine;
+        const {
+          stateDigest: own,
+          weightsDigest,
+          naming,
+          roots = await rootsOf(engine, blockHash),
+        } = componentOf(digests, name);
+        const outside = await engine.copy?.();
+        if (outside !== undefined) shared.push(outside);
+        const copy =
+          outside === undefined
+            ? { room: await this.#copiesOf(name).copy(engine) }
+            : { shared: { fd: outside.fd, starts: outside.starts } };
+        const named = { stateDigest: own, weightsDigest, ...(naming && { naming }) };
+        components[name] = { copy, steps, parameters, parts: [...parts], digests: named, roots, blockHash };
+      }
+    } catch (error) {
+      for (const { release } of shared) release();
+      throw error;
     }
-    return { written: this.#written(thread, { id: this.#nextId++, place, stateDigest, components }) };
+    return { written: this.#written(thread, { id: this.#nextId++, place, stateDigest, components }, shared) };
   }
 
   #copiesOf(component: string): CheckpointCopies {
@@ -134,10 +148,14 @@ export class CheckpointWriter {
     return copies;
   }
 
-  async #written(thread: WriterThread, job: WriteJob): Promise<Written> {
-    const { saved, ms, rooms } = await thread.run(job);
-    for (const [name, room] of Object.entries(rooms)) this.#copiesOf(name).giveBack(room);
-    return { saved, ms };
+  async #written(thread: WriterThread, job: WriteJob, shared: readonly StateCopy[]): Promise<Written> {
+    try {
+      const { saved, ms, rooms } = await thread.run(job);
+      for (const [name, room] of Object.entries(rooms)) this.#copiesOf(name).giveBack(room);
+      return { saved, ms };
+    } finally {
+      for (const { release } of shared) release();
+    }
   }
 
   #running(): WriterThread {
@@ -197,7 +215,7 @@ class WriterThread {
   /** Transfers the memory to the thread. */
   run(job: WriteJob): Promise<Extract<FromWriter, { type: 'written' }>> {
     this.#worker.ref(); // a process that ends waits for the write
-    const memory = Object.values(job.components).flatMap(({ room }) => [...room]);
+    const memory = Object.values(job.components).flatMap(({ copy }) => ('room' in copy ? [...copy.room] : []));
     this.#worker.postMessage({ type: 'write', ...job } satisfies ToWriter, memory);
     return new Promise((resolve, reject) => this.#pending.set(job.id, { resolve, reject }));
   }

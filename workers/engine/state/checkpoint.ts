@@ -18,7 +18,7 @@ import { damagedCheckpoint, defaultShardBytes, encodeShard, readShard } from '..
 
 /** A copy of a component's state that does not change. */
 export interface Snapshot {
-  readonly parts: readonly (StatePart & { readonly values: Float32Array | Uint16Array })[];
+  readonly parts: readonly PartToSave[];
   readonly steps: number;
   readonly parameters: readonly ParameterInfo[];
   readonly digests: StateDigests & { readonly naming?: 'lineage' };
@@ -81,10 +81,7 @@ async function saveComponent(
   const shards: ShardInfo[] = [];
   // Two components may have equal values, and no two objects may share a shard.
   const origin = { iteration: String(place.iteration), ...(component !== 'actor' && { component }) };
-  for (const { values, ...part } of snapshot.parts) {
-    const read = async (start: number, end: number) => values.subarray(start, end);
-    shards.push(...(await savePart(place, { ...part, read }, origin)));
-  }
+  for (const part of snapshot.parts) shards.push(...(await savePart(place, part, origin)));
   const parts = snapshot.parts.map(({ name, dtype, elements }) => {
     const digest = snapshot.roots[name];
     return { name, dtype, elements, ...(digest !== undefined && { digest }) };
@@ -96,7 +93,7 @@ async function saveComponent(
 
 /** A part of a state that does not change while it is written. */
 export interface PartToSave extends StatePart {
-  /** Elements [start, end). Called for one shard after the other. */
+  /** Elements [start, end). Called for one shard after the other, when the one before is in the store. */
   readonly read: (start: number, end: number) => Promise<Float32Array | Uint16Array>;
 }
 

@@ -9,9 +9,9 @@ import { publishedTensors } from '../../../core/records/publications.ts';
 import type { Publication, PublishedTensor } from '../../../core/records/publications.ts';
 import type { ShardInfo, WeightsManifest } from '../../../core/records/schema.ts';
 import { faultPoint } from '../../../infra/faults/index.ts';
-import { putLargeBlob, streamBlob } from '../../../log/objects/blobs.ts';
+import { putLargeBlob, putStreamedBlob, streamBlob } from '../../../log/objects/blobs.ts';
 import { defaultShardBytes, readShardTensors } from '../../../models/checkpoint.ts';
-import { safetensorsPieces } from '../../../models/safetensors.ts';
+import { layOut, safetensorsPieces } from '../../../models/safetensors.ts';
 import type { MemoryTensor } from '../../../models/safetensors.ts';
 import { savePart } from '../state/checkpoint.ts';
 import type { PartToSave, ShardPlace } from '../state/checkpoint.ts';
@@ -28,16 +28,14 @@ export async function savePublished(
   if (format === 'F32') return { dtypes: { weights: 'F32' }, shards: await savePart(place, weightsOf(engine), origin) };
   const tensors = publishedTensors(engine.parameters, format);
   const shards: ShardInfo[] = [];
-  for (const group of groupsOf(tensors, place.shardBytes ?? defaultShardBytes)) {
-    const values: Record<string, MemoryTensor> = {};
-    for (const tensor of group) values[tensor.name] = await copyOf(engine, tensor);
-    const pieces = safetensorsPieces(values, origin);
-    faultPoint('checkpoint.shard', { iteration: place.iteration, component: 'actor' });
-    shards.push({
-      blob: await putLargeBlob(place.store, place.runId, pieces),
-      bytes: pieces.reduce((sum, piece) => sum + piece.byteLength, 0),
-      tensors: group.map(({ name, start, end }) => ({ name, start, end })),
-    });
+  const shardBytes = place.shardBytes ?? defaultShardBytes;
+  for (const group of groupsOf(tensors, shardBytes)) {
+    const [first] = group;
+    const isLarge = first !== undefined && first.endByte - first.firstByte > shardBytes;
+    const blob = isLarge
+      ? await putTensor(place, engine, first, origin)
+      : await putTensors(place, engine, group, origin);
+    shards.push({ ...blob, tensors: group.map(({ name, start, end }) => ({ name, start, end })) });
   }
   return { dtypes: Object.fromEntries(tensors.map(({ name, dtype }) => [name, dtype])), shards };
 }
@@ -57,6 +55,50 @@ function groupsOf(tensors: readonly PublishedTensor[], shardBytes: number): Publ
   }
   return groups;
 }
+
+type Origin = Readonly<Record<string, string>>;
+type Blob = Pick<ShardInfo, 'blob' | 'bytes'>;
+
+async function putTensors(
+  place: ShardPlace,
+  engine: PolicyEngine,
+  group: readonly PublishedTensor[],
+  origin: Origin,
+): Promise<Blob> {
+  const values: Record<string, MemoryTensor> = {};
+  for (const tensor of group) values[tensor.name] = await copyOf(engine, tensor);
+  const pieces = safetensorsPieces(values, origin);
+  shardPoint(place);
+  const bytes = pieces.reduce((sum, piece) => sum + piece.byteLength, 0);
+  return { blob: await putLargeBlob(place.store, place.runId, pieces), bytes };
+}
+
+/** Bytes of a large tensor that are copied at a time. */
+const pieceBytes = 8 << 20;
+
+/** A tensor that is larger than a shard is read twice instead of copied: to name its blob, and to send it. */
+async function putTensor(
+  place: ShardPlace,
+  engine: PolicyEngine,
+  { name, dtype, shape, firstByte, endByte }: PublishedTensor,
+  origin: Origin,
+): Promise<Blob> {
+  const { header } = layOut([{ name, dtype, shape }], origin);
+  async function* read(): AsyncGenerator<Uint8Array> {
+    yield header;
+    for (let at = firstByte; at < endByte; at += pieceBytes) {
+      const piece = new Uint8Array(Math.min(pieceBytes, endByte - at)); // a store may still send the one before
+      await engine.readPublished('BF16', at, piece);
+      yield piece;
+    }
+  }
+  shardPoint(place);
+  const bytes = header.byteLength + endByte - firstByte;
+  return { blob: await putStreamedBlob(place.store, place.runId, bytes, read), bytes };
+}
+
+const shardPoint = ({ iteration }: ShardPlace): void =>
+  faultPoint('checkpoint.shard', { iteration, component: 'actor' });
 
 /** The bytes must not change while they are hashed and sent. */
 async function copyOf(engine: PolicyEngine, tensor: PublishedTensor): Promise<MemoryTensor> {

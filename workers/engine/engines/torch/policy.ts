@@ -16,6 +16,7 @@ import type {
   PackedBatch,
   PolicyEngine,
   ScoringModel,
+  StateCopy,
   StateSource,
   StepResult,
 } from '../../../../core/ports/policy.ts';
@@ -212,6 +213,10 @@ export class TorchPolicy implements PolicyEngine {
 
   publishedDigests(blockBytes: number, call?: Call): Promise<Uint8Array> {
     return this.#state.publishedDigests(blockBytes, call);
+  }
+
+  copy(call?: Call): Promise<StateCopy | undefined> {
+    return this.#state.copy(call);
   }
 
   readPublished(format: WeightsFormat, start: number, into: Uint8Array): Promise<void> {

@@ -74,6 +74,8 @@ export class RankGroup {
   readonly ranks: number;
   /** Resolves when a rank has ended although nobody closed the group, which no call can use any more. Never rejects. */
   readonly exited: Promise<void>;
+  /** Memory for a copy of a state, which may still be read when the group has ended. */
+  readonly #copy: SharedMemory;
   readonly #members: readonly Rank[];
   readonly #folder: string;
   readonly #hungAfterMs: number;
@@ -90,6 +92,7 @@ export class RankGroup {
 
   private constructor(options: GroupOptions) {
     this.memory = new SharedMemory();
+    this.#copy = new SharedMemory();
     this.ranks = options.ranks;
     this.#alive = options.ranks;
     this.#hungAfterMs = options.hungAfterSeconds === undefined ? patienceMs : 1000 * options.hungAfterSeconds;
@@ -178,6 +181,12 @@ export class RankGroup {
     throw this.#end(exitedError(error.message));
   }
 
+  /** The memory for a copy stays until `close` is called. Throws RetryableError `EngineExited`. */
+  useCopy(): { readonly memory: SharedMemory; readonly close: () => void } {
+    if (this.#ended !== undefined || this.#closing) throw this.#ended ?? exitedError('it was closed');
+    return { memory: this.#copy, close: this.#copy.share() };
+  }
+
   async close(): Promise<void> {
     if (!this.#closing && this.#ended === undefined) {
       this.#closing = true;
@@ -196,7 +205,7 @@ export class RankGroup {
     const settings = { rank, ranks, device, threads, deterministic, rendezvous, seconds };
     const program = join(packageRoot(), 'engines', engine, 'rank.py');
     const child = spawn(python, ['-I', '-B', program, JSON.stringify(settings)], {
-      stdio: ['ignore', 'pipe', 'pipe', 'pipe', this.memory.fd],
+      stdio: ['ignore', 'pipe', 'pipe', 'pipe', this.memory.fd, this.#copy.fd],
       detached: true,
       env: rankEnvironment(threads, deterministic),
     });
@@ -245,6 +254,7 @@ export class RankGroup {
     if (--this.#alive > 0) return;
     clearInterval(this.#watch);
     this.memory.close();
+    this.#copy.close();
     rmSync(this.#folder, { recursive: true, force: true });
     this.#over();
   }

@@ -3,7 +3,7 @@ import { at } from '../../../../core/at.ts';
 import type { ByteSink } from '../../../../core/byte-sink.ts';
 import { InvalidInputError } from '../../../../core/errors.ts';
 import type { PolicyOptions } from '../../../../core/ports/engines.ts';
-import type { Call, StateSource } from '../../../../core/ports/policy.ts';
+import type { Call, StateCopy, StateSource } from '../../../../core/ports/policy.ts';
 import type { BlockHash, ComputeType, EngineParameter, StatePart, WeightsFormat } from '../../../../core/parameters.ts';
 import { bytesOfDtype, publishedTensors } from '../../../../core/records/publications.ts';
 import { partsOf } from '../../../../core/records/state-parts.ts';
@@ -34,6 +34,8 @@ export class RankState {
   readonly parts: readonly StatePart[];
   steps = 0;
   readonly #group: RankGroup;
+  /** Resolves when nobody reads the copy of before any more. */
+  #copyIsFree: Promise<void> = Promise.resolve();
 
   constructor(group: RankGroup, named: readonly NamedShape[], { compute, trainable }: PolicyOptions) {
     this.#group = group;
@@ -69,6 +71,37 @@ export class RankState {
     if (into.BYTES_PER_ELEMENT !== width) throw new InvalidInputError(`${part} has values of type ${whole.dtype}`);
     const bytes = new Uint8Array(into.buffer, into.byteOffset, into.byteLength);
     await this.#read(part, [whole], start * width, bytes);
+  }
+
+  /** The ranks write what they have to its place in the copy. */
+  async copy(call?: Call): Promise<StateCopy | undefined> {
+    const before = this.#copyIsFree;
+    let free = () => {};
+    this.#copyIsFree = new Promise((resolve) => (free = resolve));
+    await before;
+    const { memory, close } = this.#group.useCopy();
+    const release = () => {
+      close();
+      free();
+    };
+    try {
+      const starts: number[] = [];
+      let bytes = 0;
+      for (const { dtype, elements } of this.parts) {
+        starts.push(bytes);
+        bytes += bytesOfDtype[dtype] * elements;
+      }
+      if (memory.reserve(bytes)) {
+        const parts = this.parts.map(({ name, dtype }, i) => ({ name, dtype, start: at(starts, i) }));
+        await this.#group.exclusive('copy', { parts }, call);
+        return { fd: memory.fd, starts, release };
+      }
+    } catch (error) {
+      release();
+      throw error;
+    }
+    release();
+    return undefined;
   }
 
   readPublished(format: WeightsFormat, start: number, into: Uint8Array): Promise<void> {
