@@ -1,6 +1,7 @@
 /**
- * `npm run check:batch -- [--prompts 12500]`: an update of 8 responses of 1,000 tokens to each prompt, from the
+ * `npm run check:batch -- [--prompts 12500] [--response-tokens 1000]`: an update of 8 responses to each prompt, from the
  * trajectories to the last step, with an engine that computes nothing. Fails when a buffer has more than 1 GiB.
+ * `--prompts 64 --response-tokens 32768`: an iteration of 512 long responses.
  */
 import { deepStrictEqual, ok } from 'node:assert';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -12,10 +13,18 @@ import { openFolderStore } from '../infra/store/folder.ts';
 import { largestBuffer } from './buffer-sizes.ts';
 import { CountingEngine, madeBatch, storeParts, updated } from './largest-batch.ts';
 
-const { values } = parseArgs({ options: { prompts: { type: 'string', default: '12500' } } });
+const { values } = parseArgs({
+  options: {
+    prompts: { type: 'string', default: '12500' },
+    'response-tokens': { type: 'string', default: '1000' },
+  },
+});
+const responseTokens = Number(values['response-tokens']);
+/** A rollout job has about a million tokens. */
+const promptsPerPart = Math.max(1, Math.round(125_000 / responseTokens));
 const size = {
-  ...{ prompts: Number(values.prompts), samplesPerPrompt: 8, promptTokens: 100, responseTokens: 1000 },
-  ...{ promptsPerPart: 125, promptsPerStep: 500 },
+  ...{ prompts: Number(values.prompts), samplesPerPrompt: 8, promptTokens: 100, responseTokens },
+  ...{ promptsPerPart, promptsPerStep: 4 * promptsPerPart },
 };
 if (!Number.isInteger(size.prompts / size.promptsPerStep) || size.prompts < 1)
   throw new Error(`--prompts must be a multiple of ${size.promptsPerStep}, not ${values.prompts}.`);
