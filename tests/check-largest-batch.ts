@@ -1,6 +1,6 @@
 /**
- * `npm run check:batch -- [--prompts 12500] [--response-tokens 1000]`: an update of 8 responses to each prompt, from the
- * trajectories to the last step, with an engine that computes nothing. Fails when a buffer has more than 1 GiB.
+ * `npm run check:batch -- [--prompts 12500] [--response-tokens 1000]`: an update of 8 responses to each prompt, from
+ * the trajectories to the last step, with an engine that computes nothing. Fails when a buffer has more than 1 GiB.
  * `--prompts 64 --response-tokens 32768`: an iteration of 512 long responses.
  */
 import { deepStrictEqual, ok } from 'node:assert';
