@@ -38,7 +38,10 @@ export async function checkEngines(recipe: Recipe, folder: string, home: string)
   const present = await enginesOfWorkers(home);
   if (present !== undefined) requireEngines(recipe, present);
   const model: ModelRef = { folder, head: recipe.kind === 'rm' ? 'scores' : 'tokens' };
-  for (const name of new Set([recipe.trainer.engine, ...(samplesResponses(recipe.kind) ? [recipe.rollout.name] : [])]))
+  for (const name of new Set([
+    recipe.trainer.engine,
+    ...(samplesResponses(recipe.kind) ? [samplerEngine(recipe)] : []),
+  ]))
     await plansOf(name).readModel(model);
 }
 

@@ -110,6 +110,21 @@ describe('a machine that is asked about', () => {
     expect(refusal?.detail).toMatch(/own memory would hold .*it has 128 GiB: every rank loads a whole copy/);
   });
 
+  it('has no sampler where a server samples: rollout.url', async () => {
+    const server = { rollout: { url: 'http://10.0.0.7:8000' }, trainer: { fsdp_size: 2 } };
+    const { use } = await planned('Qwen2.5-7B', '2xH200/2TiB', server);
+    expect(
+      use.devices.map(({ device, count, processes }) => [device, count, processes.map(({ role }) => role)]),
+    ).toEqual([
+      ['card 0', 2, ['trainer']],
+      ['memory', 1, ['trainer']],
+    ]);
+    const pools = { train: { roles: ['trainer', 'reward'], workers: 1 }, sample: { roles: ['rollout'], workers: 1 } };
+    const apart = await planned('Qwen2.5-7B', '2xH200/2TiB', { ...server, fleet: { pools } });
+    const asking = apart.use.devices.at(-1)?.processes.find(({ role }) => role === 'rollout');
+    expect([apart.use.devices.length, Object.keys(asking?.parts ?? {})]).toEqual([2, ['process']]);
+  });
+
   it('uses no card where the engines compute on processors', async () => {
     const native = { trainer: { engine: 'native' }, rollout: { name: 'native' } };
     const { use } = await planned('Qwen2.5-7B', '8xH100', native);

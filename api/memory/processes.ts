@@ -7,9 +7,16 @@ import type { ComputeType } from '../../core/parameters.ts';
 import { ownMemory, partsOfModels } from '../../core/ports/engine-plans.ts';
 import type { AdapterWanted, DevicePlan, ProcessWanted } from '../../core/ports/engine-plans.ts';
 import type { ModelRef } from '../../core/ports/engines.ts';
-import { batchArithmetic, readsReference, trainedComponents, trainsAdapter } from '../../core/recipe/index.ts';
+import {
+  batchArithmetic,
+  readsReference,
+  samplerEngine,
+  trainedComponents,
+  trainsAdapter,
+} from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
+import { httpName } from '../../core/sampling-server.ts';
 import { plansOf } from '../engine-plans.ts';
 
 const mib = 2 ** 20;
@@ -86,7 +93,10 @@ export function bytesOfModels(processes: readonly ProcessMemory[]): ReadonlyMap<
 
 type DeviceOfRole = DevicePlan & Pick<ProcessMemory, 'role'>;
 
-/** One worker: its trainer and its sampler, which are one where an engine samples from the weights that it trains. */
+/**
+ * One worker: its trainer and its sampler, which are one where an engine samples from the weights that it trains. A
+ * sampler that asks a server (`rollout.url`) has no model of its own.
+ */
 async function processOf(
   recipe: Recipe,
   models: PlannedModels,
@@ -94,11 +104,12 @@ async function processOf(
   role: ProcessMemory['role'],
   samples: boolean,
 ): Promise<readonly DeviceOfRole[] | undefined> {
-  const [trainer, sampler] = [recipe.trainer.engine, recipe.rollout.name];
+  const [trainer, sampler] = [recipe.trainer.engine, samplerEngine(recipe)];
   const together = samples && trainer === sampler;
   const engines: (readonly [engine: string, as: ProcessMemory['role'], wanted: ProcessWanted])[] = [];
   if (role === 'trainer' || together) engines.push([trainer, role, wantedOf(recipe, models, machine, role, together)]);
-  if (samples && !together) engines.push([sampler, 'rollout', wantedOf(recipe, models, machine, 'rollout', true)]);
+  if (samples && !together && sampler !== httpName)
+    engines.push([sampler, 'rollout', wantedOf(recipe, models, machine, 'rollout', true)]);
   const own = { device: ownMemory, role, parts: { process: processBytes(recipe) } };
   const found: DeviceOfRole[] = [];
   for (const [engine, as, wanted] of engines) {

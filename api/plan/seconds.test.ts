@@ -58,6 +58,10 @@ describe('seconds of the stages', () => {
     expect([...stages({ algorithm: { adv_estimator: 'gae' } }).keys()]).toContain('critic update');
   });
 
+  it('have no rollout where a server samples: rollout.url', () => {
+    expect([...stages({ rollout: { url: 'http://10.0.0.7:8000' } }).keys()]).toEqual(['update']);
+  });
+
   it('of a mixture are those of the experts that a token meets', () => {
     expect(flopsPerToken(shapeOf('Qwen3-30B-A3B'), 0)).toBeLessThan(0.2 * 2 * 30.5e9);
     // One sample meets 8 of 128 experts in a step, many samples nearly all.

@@ -14,7 +14,7 @@
  * parameters), so a stage has the fewest and the most seconds. Decoding is taken at the whole bandwidth, the fewest.
  * Transfers between cards, scorers, checkpoints and new weights are left out.
  */
-import { batchArithmetic, readsReference, trainedComponents } from '../../core/recipe/index.ts';
+import { batchArithmetic, readsReference, samplerEngine, trainedComponents } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
 import type { ComputeType } from '../../core/parameters.ts';
@@ -33,7 +33,7 @@ const shares = { fewest: 0.15, most: 0.24 };
 
 type FastCard = Required<Card>;
 
-/** Undefined for a card of which only the memory is stated. Stages that do not compute on cards are left out. */
+/** Undefined for a card of which only the memory is stated. Stages that do not compute on its cards are left out. */
 export function stageSeconds(
   recipe: Recipe,
   shape: DecoderShape,
@@ -49,7 +49,7 @@ export function stageSeconds(
     valueBytes: compute === 'bf16' ? 2 : 4,
   };
   return [
-    ...(samplesResponses(recipe.kind) && recipe.rollout.name === 'vllm' ? [rollout(of)] : []),
+    ...(samplesResponses(recipe.kind) && samplerEngine(recipe) === 'vllm' ? [rollout(of)] : []),
     ...(recipe.trainer.engine === 'torch' ? trainerStages(of) : []),
   ];
 }
