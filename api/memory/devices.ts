@@ -72,7 +72,7 @@ export async function machineUse(
 export const memoryOfMachine = ({ card, hostBytes }: StatedMachine): MachineMemory => ({
   bytes: hostBytes ?? Number.POSITIVE_INFINITY,
   bf16: true,
-  cardBytes: card.bytes,
+  cardBytes: () => card.bytes,
 });
 
 function devicesOf(processes: readonly ProcessMemory[], { card, cards, hostBytes }: StatedMachine): DeviceUse[] {
