@@ -49,6 +49,13 @@ describe('memory of the torch engine', () => {
     expect([processor?.device, others]).toEqual([ownMemory, []]);
   });
 
+  it('has in the machine’s memory the copies that are loaded, or that which is written, whichever is more', async () => {
+    const host = async (ranks: number) => (await plan('Qwen2.5-7B', { ...onCards, ranks })).at(-1)?.parts ?? {};
+    const [two, four] = [await host(2), await host(4)];
+    expect([two['loading'], two['snapshot']]).toEqual([undefined, 12 * 7_615_616_512]);
+    expect([four['loading'], four['snapshot']]).toEqual([16 * 7_615_616_512, undefined]);
+  });
+
   it('on a processor is that of the moment at which it is most: a small pack needs less than loading', async () => {
     const [small] = await plan('Qwen2.5-7B', { ranks: 8, tokens: 8 });
     expect(small?.parts['loading']).toBeGreaterThan(0);
