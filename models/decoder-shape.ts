@@ -9,6 +9,7 @@ import type { HeadKind } from '../core/ports/policy.ts';
 import { headOfConfig, labelsOf, scoreConfig } from './config.ts';
 import { Fields } from './fields.ts';
 import type { JsonObject } from './fields.ts';
+import { layerTypesOf, plainTypes } from './layer-types.ts';
 
 /** A tensor as a model's files have it. */
 export interface ParameterShape {
@@ -195,8 +196,8 @@ function groupedAttention(config: Fields, family: Family, at: string): Block<Att
 /** What a model keeps of its own attention in the torch engine (engines/torch/petrel_torch/attention.py). */
 function ownAttention(config: Fields): Pick<AttentionShape, 'isCapped' | 'isMasked'> {
   const isCapped = config.get('attn_logit_softcapping') != null;
-  const types = config.get('layer_types');
-  return { isCapped, isMasked: isCapped || (Array.isArray(types) && types.includes('chunked_attention')) };
+  const isMasked = isCapped || layerTypesOf(config.object).some((type) => !plainTypes.includes(type));
+  return { isCapped, isMasked };
 }
 
 /** Keys and values of all heads come from one latent vector, which is what a cache keeps (DeepSeek-V2, V3). */

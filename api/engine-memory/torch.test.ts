@@ -100,6 +100,25 @@ describe('memory of the torch engine', () => {
     );
   });
 
+  it.each([
+    [{ layer_types: ['full_attention', 'conv'] }, /layer 1 of llama is of type conv/],
+    [{ layer_types: ['linear_attention', 'full_attention'] }, /layer 0 .* linear_attention/],
+    [{ layers_block_type: ['attention', 'mamba'] }, /layer 1 .* linear_attention/],
+    [{ model_type: 'mamba2' }, /mamba2 has layers that can carry a state/],
+    [{ model_type: 'qwen3_next' }, /qwen3_next has layers/],
+    [{}, undefined],
+    [{ layer_types: ['sliding_attention', 'full_attention', 'chunked_attention'] }, undefined],
+    // All layers of a hybrid family may attend.
+    [{ model_type: 'granitemoehybrid', layer_types: ['attention', 'attention'] }, undefined],
+  ])('refuses layers that carry a state from token to token: %j', async (more, refused) => {
+    const folder = join(folders, 'layers');
+    const sizes = { num_hidden_layers: 2, vocab_size: 64, max_position_embeddings: 64 };
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'config.json'), JSON.stringify({ model_type: 'llama', ...sizes, ...more }));
+    const reading = torchPlans.readModel({ folder, head: 'tokens' });
+    await (refused === undefined ? expect(reading).resolves.toBeDefined() : expect(reading).rejects.toThrow(refused));
+  });
+
   it('is not planned for a decoder whose config has other keys', async () => {
     const folder = join(folders, 'gpt2');
     mkdirSync(folder);

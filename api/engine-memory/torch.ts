@@ -31,6 +31,7 @@ import { readModelFacts, shapeOf } from './model-facts.ts';
 import { added, fullest, times } from './moments.ts';
 import type { Parts } from './moments.ts';
 import { keptBytes, leastBytes, scoreBytes } from './pass.ts';
+import { refuseStateLayers } from './state-layers.ts';
 
 const mib = 2 ** 20;
 
@@ -45,7 +46,11 @@ export const sharedBytes = 320 * mib;
 const headRows = 4096;
 
 export const torchPlans: EnginePlans = {
-  readModel: readModelFacts,
+  async readModel(model) {
+    const facts = await readModelFacts(model);
+    await refuseStateLayers(model);
+    return facts;
+  },
   async plan(wanted): Promise<readonly DevicePlan[]> {
     const shape = await shapeOf(wanted.model);
     if (shape === undefined) return [];

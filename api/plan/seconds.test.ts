@@ -44,6 +44,8 @@ describe('seconds of the stages', () => {
     const widths = 42 * 2 * 16 * 256;
     const more = (3 * 64 * 4 * 2048 * 2 * (16_384 - 4096) * widths) / (0.15 * 989e12);
     expect(update('gemma-2-9b', 16_384) - update('gemma-2-9b', 4096)).toBeCloseTo(more, 6);
+    const chunked = readDecoderShape({ ...publishedModels['Qwen2.5-7B']?.config, layer_types: ['chunked_attention'] });
+    expect(flopsPerToken(chunked, 2048, 16_384)).toBe(flopsPerToken(shapeOf('Qwen2.5-7B'), 16_384));
   });
 
   it('of decoding are the bytes of the weights and of half-grown samples, once for each token', () => {

@@ -132,6 +132,15 @@ describe('petrel plan', () => {
     );
   });
 
+  it('refuses a model of which some layers carry a state, before torch opens it', async () => {
+    mkdirSync(join(cwd, 'hybrid'));
+    const config = { ...publishedModels['Qwen2.5-7B']?.config, layer_types: ['conv', 'full_attention'] };
+    writeFileSync(join(cwd, 'hybrid/config.json'), JSON.stringify(config));
+    const { exitCode, report } = await plan('model.path=./hybrid', 'trainer.engine=torch', 'rollout.name=vllm');
+    expect(exitCode).toBe(8);
+    expect(failed(report)[0]).toMatchObject({ name: 'model', detail: expect.stringContaining('is of type conv') });
+  });
+
   describe('for another machine', () => {
     const large = () => {
       mkdirSync(join(cwd, 'large'));
