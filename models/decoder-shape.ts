@@ -9,6 +9,7 @@ import type { HeadKind } from '../core/ports/policy.ts';
 import { headOfConfig, labelsOf, scoreConfig } from './config.ts';
 import { Fields } from './fields.ts';
 import type { JsonObject } from './fields.ts';
+import { layerTypesOf, plainTypes } from './layer-types.ts';
 
 /** A tensor as a model's files have it. */
 export interface ParameterShape {
@@ -31,6 +32,8 @@ export interface AttentionShape {
   readonly normalised: number;
   /** Scores are capped, which only the plain form of attention does. */
   readonly isCapped: boolean;
+  /** The torch engine leaves the model its own attention, with a mask of a whole pack. */
+  readonly isMasked: boolean;
 }
 
 /** Widths of the block after attention. */
@@ -180,14 +183,21 @@ function groupedAttention(config: Fields, family: Family, at: string): Block<Att
   return {
     parameters: [...inputs.flat(), ...output, ...norms],
     shape: {
+      ...ownAttention(config),
       heads,
       query,
       value: query,
       cached: 2 * kv,
       normalised: family.normalisesHeads ? query + kv : 0,
-      isCapped: config.get('attn_logit_softcapping') != null,
     },
   };
+}
+
+/** What a model keeps of its own attention in the torch engine (engines/torch/petrel_torch/attention.py). */
+function ownAttention(config: Fields): Pick<AttentionShape, 'isCapped' | 'isMasked'> {
+  const isCapped = config.get('attn_logit_softcapping') != null;
+  const isMasked = isCapped || layerTypesOf(config.object).some((type) => !plainTypes.includes(type));
+  return { isCapped, isMasked };
 }
 
 /** Keys and values of all heads come from one latent vector, which is what a cache keeps (DeepSeek-V2, V3). */
@@ -215,7 +225,7 @@ function latentAttention(config: Fields, _family: Family, at: string): Block<Att
       ...linear(`${at}.kv_b_proj`, heads * (plain + valueDim), latent, false),
       ...linear(`${at}.o_proj`, hidden, value, isBiased),
     ],
-    shape: { heads, query, value, cached: latent + rope, normalised: queryLatent + latent, isCapped: false },
+    shape: { ...ownAttention(config), heads, query, value, cached: latent + rope, normalised: queryLatent + latent },
   };
 }
 

@@ -14,6 +14,34 @@ export interface PublishedModel {
 const qwen2 = { architectures: ['Qwen2ForCausalLM'], model_type: 'qwen2', vocab_size: 152064 };
 
 export const publishedModels: Readonly<Record<string, PublishedModel>> = {
+  'Qwen2.5-0.5B': {
+    config: {
+      ...qwen2,
+      vocab_size: 151936,
+      hidden_size: 896,
+      intermediate_size: 4864,
+      num_hidden_layers: 24,
+      num_attention_heads: 14,
+      num_key_value_heads: 2,
+      max_position_embeddings: 32768,
+      tie_word_embeddings: true,
+    },
+    billions: 0.494,
+  },
+  'Qwen2.5-1.5B': {
+    config: {
+      ...qwen2,
+      vocab_size: 151936,
+      hidden_size: 1536,
+      intermediate_size: 8960,
+      num_hidden_layers: 28,
+      num_attention_heads: 12,
+      num_key_value_heads: 2,
+      max_position_embeddings: 32768,
+      tie_word_embeddings: true,
+    },
+    billions: 1.54,
+  },
   'Qwen2.5-7B': {
     config: {
       ...qwen2,

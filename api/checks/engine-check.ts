@@ -11,6 +11,7 @@ import type { EngineFacts } from '../../core/wire/engine-facts.ts';
 import { refusedHint, refusedText } from '../../core/wire/engine-proof.ts';
 import type { Role } from '../../core/roles.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
+import { environmentOf } from '../../infra/engines/environment.ts';
 import { engineReport } from '../../infra/engine-proof.ts';
 import { plansOf } from '../engine-plans.ts';
 import { openLiveSource } from '../live-source.ts';
@@ -38,7 +39,10 @@ export async function checkEngines(recipe: Recipe, folder: string, home: string)
   const present = await enginesOfWorkers(home);
   if (present !== undefined) requireEngines(recipe, present);
   const model: ModelRef = { folder, head: recipe.kind === 'rm' ? 'scores' : 'tokens' };
-  for (const name of new Set([recipe.trainer.engine, ...(samplesResponses(recipe.kind) ? [recipe.rollout.name] : [])]))
+  for (const name of new Set([
+    recipe.trainer.engine,
+    ...(samplesResponses(recipe.kind) ? [samplerEngine(recipe)] : []),
+  ]))
     await plansOf(name).readModel(model);
 }
 
@@ -66,9 +70,6 @@ export function requireEngines(recipe: Recipe, { trainer, rollout }: EnginesByRo
   requireEngine('rollout.name', samplerEngine(recipe), rollout);
   requireRepeatedSamples(recipe, rollout);
 }
-
-/** Maps engines that users install to what they install. */
-const environmentOf: Readonly<Record<string, string>> = { torch: 'torch', hf: 'torch', vllm: 'vllm' };
 
 /** Workers that come later may have it, so none at all is no refusal. */
 function requireEngine(where: string, wanted: string, engines: readonly EngineFacts[]): void {

@@ -1,6 +1,7 @@
 /**
  * The memory of this machine, on which runs are trained: a trainer whose weights, gradients and moments alone are more
- * is refused before anything is loaded. What depends on lengths is only estimated, so `plan` warns of that.
+ * is refused before anything is loaded. What depends on lengths is only estimated, so `plan` warns of that. Where the
+ * trainer computes on cards, they hold these, and nothing is refused here.
  */
 import { PetrelError, TerminalError } from '../../core/errors.ts';
 import { ownMemory } from '../../core/ports/engine-plans.ts';
@@ -15,7 +16,7 @@ import type { Check } from './checks.ts';
 export const memoryCheck: Check = {
   name: 'memory',
   look: async (inputs) => {
-    const machine = thisMachine();
+    const machine = thisMachine(inputs.ports.home);
     // What cannot be read is refused by its own check.
     const needed = await bytesOfTrainer(inputs, machine).catch((error: unknown) => {
       if (error instanceof PetrelError) return 0;

@@ -12,8 +12,9 @@
  *   gated unit           4 c width: gate, its activation, up, their product
  *   expert               c (2 H + 4 width): what it gets and gives, too
  *   scores of a layer    none: each sequence attends by itself, without a mask (attention.py). With capped scores
- *                        8 heads N² and a mask of the pack, N²; on a processor 4 heads N² at most where the heads of
- *                        queries and values differ in size (DeepSeek): then the scores themselves are kept
+ *                        8 heads N² and a mask of the pack, N²; with chunks that mask alone; on a processor 4 heads N²
+ *                        at most where the heads of queries and values differ in size (DeepSeek): then the scores
+ *                        themselves are kept
  */
 import type { DecoderShape, LayerShape } from '../../models/decoder-shape.ts';
 
@@ -53,7 +54,7 @@ export function scoreBytes({ layers }: DecoderShape, tokens: number, onCards: bo
     if (isCapped) return sum + 8 * heads;
     return sum + (query === value || onCards ? 0 : 4 * heads);
   }, 0);
-  const mask = layers.some(({ attention }) => attention.isCapped) ? 1 : 0;
+  const mask = layers.some(({ attention }) => attention.isMasked) ? 1 : 0;
   return tokens * tokens * (mask + perPair);
 }
 

@@ -49,6 +49,13 @@ describe('memory of the torch engine', () => {
     expect([processor?.device, others]).toEqual([ownMemory, []]);
   });
 
+  it('has in the machine’s memory the copies that are loaded, or that which is written, whichever is more', async () => {
+    const host = async (ranks: number) => (await plan('Qwen2.5-7B', { ...onCards, ranks })).at(-1)?.parts ?? {};
+    const [two, four] = [await host(2), await host(4)];
+    expect([two['loading'], two['snapshot']]).toEqual([undefined, 12 * 7_615_616_512]);
+    expect([four['loading'], four['snapshot']]).toEqual([16 * 7_615_616_512, undefined]);
+  });
+
   it('on a processor is that of the moment at which it is most: a small pack needs less than loading', async () => {
     const [small] = await plan('Qwen2.5-7B', { ranks: 8, tokens: 8 });
     expect(small?.parts['loading']).toBeGreaterThan(0);
@@ -91,6 +98,25 @@ describe('memory of the torch engine', () => {
       ),
       { seed, numRuns: 50 },
     );
+  });
+
+  it.each([
+    [{ layer_types: ['full_attention', 'conv'] }, /layer 1 of llama is of type conv/],
+    [{ layer_types: ['linear_attention', 'full_attention'] }, /layer 0 .* linear_attention/],
+    [{ layers_block_type: ['attention', 'mamba'] }, /layer 1 .* linear_attention/],
+    [{ model_type: 'mamba2' }, /mamba2 has layers that can carry a state/],
+    [{ model_type: 'qwen3_next' }, /qwen3_next has layers/],
+    [{}, undefined],
+    [{ layer_types: ['sliding_attention', 'full_attention', 'chunked_attention'] }, undefined],
+    // All layers of a hybrid family may attend.
+    [{ model_type: 'granitemoehybrid', layer_types: ['attention', 'attention'] }, undefined],
+  ])('refuses layers that carry a state from token to token: %j', async (more, refused) => {
+    const folder = join(folders, 'layers');
+    const sizes = { num_hidden_layers: 2, vocab_size: 64, max_position_embeddings: 64 };
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, 'config.json'), JSON.stringify({ model_type: 'llama', ...sizes, ...more }));
+    const reading = torchPlans.readModel({ folder, head: 'tokens' });
+    await (refused === undefined ? expect(reading).resolves.toBeDefined() : expect(reading).rejects.toThrow(refused));
   });
 
   it('is not planned for a decoder whose config has other keys', async () => {

@@ -20,7 +20,7 @@
  *   libraries    for each rank of each model: Python with torch and transformers
  *
  * They are not all there at once: the plan has the moment at which they are most, of loading, the backward pass of the
- * head, that of the last layer, that of the embedding, and the step.
+ * head, that of the last layer, that of the embedding, and the step. A checkpoint is written while the run goes on.
  */
 import { cardName, ownMemory } from '../../core/ports/engine-plans.ts';
 import type { DevicePlan, EnginePlans, ProcessWanted } from '../../core/ports/engine-plans.ts';
@@ -31,6 +31,7 @@ import { readModelFacts, shapeOf } from './model-facts.ts';
 import { added, fullest, times } from './moments.ts';
 import type { Parts } from './moments.ts';
 import { keptBytes, leastBytes, scoreBytes } from './pass.ts';
+import { refuseStateLayers } from './state-layers.ts';
 
 const mib = 2 ** 20;
 
@@ -45,7 +46,11 @@ export const sharedBytes = 320 * mib;
 const headRows = 4096;
 
 export const torchPlans: EnginePlans = {
-  readModel: readModelFacts,
+  async readModel(model) {
+    const facts = await readModelFacts(model);
+    await refuseStateLayers(model);
+    return facts;
+  },
   async plan(wanted): Promise<readonly DevicePlan[]> {
     const shape = await shapeOf(wanted.model);
     if (shape === undefined) return [];
@@ -56,14 +61,15 @@ export const torchPlans: EnginePlans = {
 
 /** On a processor all ranks share the machine's memory; on cards, rank r has card r. */
 function devicesOf({ ranks, cardBytes }: ProcessWanted, moments: Moments, host: Host): DevicePlan[] {
-  const loading = added(moments.loading, host.loading);
+  const loading = times(ranks, host.loading);
   if (cardBytes === undefined) {
-    const parts = fullest([loading, ...moments.computing]);
-    return [{ device: ownMemory, parts: added(times(ranks, parts), host.always) }];
+    const computing = added(times(ranks, fullest(moments.computing)), host.writing);
+    const parts = fullest([added(times(ranks, moments.loading), loading), computing]);
+    return [{ device: ownMemory, parts: added(parts, host.always) }];
   }
   const rank = fullest([moments.loading, ...moments.computing]);
   const cards = Array.from({ length: ranks }, (_, index) => ({ device: cardName(index), parts: rank }));
-  return [...cards, { device: ownMemory, parts: added(times(ranks, host.loading), host.always) }];
+  return [...cards, { device: ownMemory, parts: added(fullest([loading, host.writing]), host.always) }];
 }
 
 /** What a rank holds at each moment, beside its libraries. */
@@ -72,9 +78,12 @@ interface Moments {
   readonly computing: readonly Parts[];
 }
 
-/** What is in the machine's memory whatever computes: of each rank while a folder is loaded, and of the whole group. */
+/** What is in the machine's memory whatever computes. */
 interface Host {
+  /** What each rank has while a folder is loaded. */
   readonly loading: Parts;
+  /** What the group has while a checkpoint is written. */
+  readonly writing: Parts;
   readonly always: Parts;
 }
 
@@ -82,10 +91,8 @@ function hostOf(wanted: ProcessWanted, shape: DecoderShape, teacher: DecoderShap
   const models = wanted.trained + wanted.frozen + (teacher === undefined ? 0 : 1);
   return {
     loading: { loading: 4 * Math.max(parametersOf(shape), teacher === undefined ? 0 : parametersOf(teacher)) },
-    always: {
-      libraries: models * wanted.ranks * rankBytes + sharedBytes,
-      snapshot: wanted.trained * 12 * learningOf(wanted, shape),
-    },
+    writing: { snapshot: wanted.trained * 12 * learningOf(wanted, shape) },
+    always: { libraries: models * wanted.ranks * rankBytes + sharedBytes },
   };
 }
 

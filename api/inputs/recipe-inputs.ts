@@ -5,6 +5,7 @@
 import { readdir } from 'node:fs/promises';
 import type { EnginePlans, ModelFacts } from '../../core/ports/engine-plans.ts';
 import type { ModelRef } from '../../core/ports/engines.ts';
+import { samplerEngine } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
 import type { PutBlock } from '../../models/dataset.ts';
@@ -77,9 +78,9 @@ export class RecipeInputs {
 
   /** Throws InvalidInputError for a model that the engine which samples cannot run. Undefined: nothing is sampled. */
   samplerFacts(): Promise<ModelFacts | undefined> {
-    const { kind, rollout } = this.recipe;
-    if (!samplesResponses(kind)) return Promise.resolve(undefined);
-    return (this.#samplerFacts ??= this.modelRef().then((model) => plansOf(rollout.name).readModel(model)));
+    const { recipe } = this;
+    if (!samplesResponses(recipe.kind)) return Promise.resolve(undefined);
+    return (this.#samplerFacts ??= this.modelRef().then((model) => plansOf(samplerEngine(recipe)).readModel(model)));
   }
 
   /** Modules of the user's own, loaded and tried. Throws InvalidInputError. */

@@ -110,6 +110,38 @@ describe('a machine that is asked about', () => {
     expect(refusal?.detail).toMatch(/own memory would hold .*it has 128 GiB: every rank loads a whole copy/);
   });
 
+  it('has no sampler where a server samples: rollout.url', async () => {
+    const server = { rollout: { url: 'http://10.0.0.7:8000' }, trainer: { fsdp_size: 2 } };
+    const { use } = await planned('Qwen2.5-7B', '2xH200/2TiB', server);
+    expect(
+      use.devices.map(({ device, count, processes }) => [device, count, processes.map(({ role }) => role)]),
+    ).toEqual([
+      ['card 0', 2, ['trainer']],
+      ['memory', 1, ['trainer']],
+    ]);
+    const pools = { train: { roles: ['trainer', 'reward'], workers: 1 }, sample: { roles: ['rollout'], workers: 1 } };
+    const apart = await planned('Qwen2.5-7B', '2xH200/2TiB', { ...server, fleet: { pools } });
+    const asking = apart.use.devices.at(-1)?.processes.find(({ role }) => role === 'rollout');
+    expect([apart.use.devices.length, Object.keys(asking?.parts ?? {})]).toEqual([2, ['process']]);
+  });
+
+  it.each([
+    ['8xB200/128GiB', 8, /^it fits with --machine 8xB200\/\d+GiB$/],
+    // Each of fewer ranks loads a copy, too.
+    ['8xB200/200GiB', 8, /^it fits with trainer.fsdp_size=\d$/],
+    ['1xH100/64GiB', 8, /^it fits with --machine \dxH100\/\d+GiB trainer.fsdp_size=\d$/],
+  ])(
+    'with too little memory of its own (%s) is refused with what would do, and that does',
+    async (name, ranks, hint) => {
+      const small = { actor: { ppo_max_token_len_per_gpu: 1024, ppo_mini_batch_size: 64 } };
+      const { use, refusal } = await planned('Qwen2.5-7B', name, { ...small, trainer: { fsdp_size: ranks } });
+      expect(refusal?.hint).toMatch(hint);
+      const { machine = '', overrides = [] } = use.sharding?.remedy ?? {};
+      const trainer = { fsdp_size: ranks, ...(sectionsOf(overrides)['trainer'] as Tree | undefined) };
+      expect((await planned('Qwen2.5-7B', machine, { ...small, trainer })).refusal).toBeUndefined();
+    },
+  );
+
   it('uses no card where the engines compute on processors', async () => {
     const native = { trainer: { engine: 'native' }, rollout: { name: 'native' } };
     const { use } = await planned('Qwen2.5-7B', '8xH100', native);

@@ -8,7 +8,7 @@ import { cardName, ownMemory, partsOfModels } from '../../core/ports/engine-plan
 import type { Recipe } from '../../core/recipe/index.ts';
 import { batchArithmetic } from '../../core/recipe/index.ts';
 import { knownCards, usableBytes } from './cards.ts';
-import type { Card, StatedMachine } from './cards.ts';
+import type { StatedMachine } from './cards.ts';
 import { memoryOf } from './processes.ts';
 import type { MachineMemory, PlannedModels, ProcessMemory } from './processes.ts';
 
@@ -72,7 +72,7 @@ export async function machineUse(
 export const memoryOfMachine = ({ card, hostBytes }: StatedMachine): MachineMemory => ({
   bytes: hostBytes ?? Number.POSITIVE_INFINITY,
   bf16: true,
-  cardBytes: card.bytes,
+  cardBytes: () => card.bytes,
 });
 
 function devicesOf(processes: readonly ProcessMemory[], { card, cards, hostBytes }: StatedMachine): DeviceUse[] {
@@ -111,17 +111,17 @@ async function shardingOf(
   processes: readonly ProcessMemory[],
 ): Promise<Sharding> {
   const room = usableBytes(machine.card);
-  const most: MostOnACard = async (given, change) =>
-    mostOnACard((await memoryOf(changed(recipe, change), models, memoryOfMachine(given))) ?? []);
+  const need: Need = async (given, change) =>
+    needOf((await memoryOf(changed(recipe, change), models, memoryOfMachine(given))) ?? []);
   const state = processes
     .filter(({ role, device }) => role === 'trainer' && device !== ownMemory)
     .reduce((sum, { parts }) => sum + partsOfModels.reduce((all, name) => all + (parts[name] ?? 0), 0), 0);
   const sampler = processes.find(({ role, device }) => role === 'rollout' && device !== ownMemory);
-  const remedy = await remedyOf(recipe, machine, most);
+  const remedy = await remedyOf(recipe, machine, need);
   return {
-    fsdpSize: await smallest(mostRanks, async (ranks) => (await most(machine, { ranks })) <= room),
+    fsdpSize: await smallest(mostRanks, async (ranks) => (await need(machine, { ranks })).card <= room),
     cardsOfState: Math.ceil(state / room),
-    undividedBytes: await most(machine, { ranks: mostRanks }),
+    undividedBytes: (await need(machine, { ranks: mostRanks })).card,
     ...(sampler && { cardsOfSampler: Math.ceil((sampler.parts['weights'] ?? 0) / room) }),
     ...(remedy && { remedy }),
   };
@@ -134,28 +134,56 @@ interface Change {
   readonly samples?: number;
 }
 
-/** Bytes on the fullest card of a machine. */
-type MostOnACard = (machine: StatedMachine, change: Change) => Promise<number>;
+/** Bytes on the fullest card of a machine, and in the machine's own memory. */
+type Need = (machine: StatedMachine, change: Change) => Promise<{ readonly card: number; readonly host: number }>;
+
+type Fits = (machine: StatedMachine, change: Change) => Promise<boolean>;
 
 /**
- * The nearest thing that fits: more ranks, then shorter packs over all cards, then fewer samples at once as well; then
- * more of the same cards, then the same number of larger ones.
+ * The nearest thing that fits. Where the cards have room and the machine's own memory has not: fewer ranks, each of
+ * which loads a copy, or more of that memory. Else what the cards have room for, with as much of it as that needs.
  */
-async function remedyOf(recipe: Recipe, machine: StatedMachine, most: MostOnACard): Promise<Remedy | undefined> {
+async function remedyOf(recipe: Recipe, machine: StatedMachine, need: Need): Promise<Remedy | undefined> {
+  const fits: Fits = async (given, change) => (await need(given, change)).card <= usableBytes(given.card);
+  const missing = async (given: StatedMachine, change: Change): Promise<number | undefined> => {
+    const { host } = await need(given, change);
+    return given.hostBytes !== undefined && host > given.hostBytes ? host : undefined;
+  };
+  const remedy = (given: StatedMachine, change: Change, hostBytes = given.hostBytes): Remedy => ({
+    machine: nameOf({ ...given, ...(hostBytes !== undefined && { hostBytes }) }),
+    overrides: overridesOf(change),
+  });
+  if (recipe.trainer.fsdp_size <= machine.cards && (await fits(machine, {}))) {
+    const more = await missing(machine, {});
+    if (more === undefined) return undefined;
+    const fewer = { ranks: (await smallest(machine.cards, (ranks) => fits(machine, { ranks }))) ?? machine.cards };
+    return (await missing(machine, fewer)) === undefined ? remedy(machine, fewer) : remedy(machine, {}, more);
+  }
+  const found = await forCards(recipe, machine, fits);
+  return found && remedy(found.machine, found.change, await missing(found.machine, found.change));
+}
+
+/**
+ * The nearest thing for which cards have room: other ranks, then shorter packs over all cards, then fewer samples at
+ * once as well; then more of the same cards, then the same number of larger ones.
+ */
+async function forCards(
+  recipe: Recipe,
+  machine: StatedMachine,
+  fits: Fits,
+): Promise<{ readonly machine: StatedMachine; readonly change: Change } | undefined> {
   const { cards, card } = machine;
-  const fits = async (given: StatedMachine, change: Change) => (await most(given, change)) <= usableBytes(given.card);
   const ranks = Math.max(cards, recipe.trainer.fsdp_size);
-  if (recipe.trainer.fsdp_size <= cards && (await fits(machine, {}))) return undefined;
   const here = await smallest(cards, (count) => fits(machine, { ranks: count }));
-  if (here !== null) return { machine: nameOf(cards, card), overrides: overridesOf({ ranks: here }) };
-  const shorter = (await shortened(recipe, machine, cards, fits)) ?? undefined;
-  if (shorter !== undefined) return { machine: nameOf(cards, card), overrides: overridesOf(shorter) };
+  if (here !== null) return { machine, change: { ranks: here } };
+  const shorter = await shortened(recipe, machine, cards, fits);
+  if (shorter !== undefined) return { machine, change: shorter };
   const more = await smallest(mostRanks, (count) => fits(machine, { ranks: count }));
-  if (more !== null) return { machine: nameOf(more, card), overrides: overridesOf({ ranks: more }) };
+  if (more !== null) return { machine: { ...machine, cards: more }, change: { ranks: more } };
   for (const larger of knownCards.filter(({ bytes }) => bytes > card.bytes)) {
     const other = { ...machine, card: larger };
     const change = (await fits(other, { ranks })) ? { ranks } : await shortened(recipe, other, cards, fits);
-    if (change !== undefined) return { machine: nameOf(cards, larger), overrides: overridesOf(change) };
+    if (change !== undefined) return { machine: other, change };
   }
   return undefined;
 }
@@ -168,7 +196,7 @@ async function shortened(
   recipe: Recipe,
   machine: StatedMachine,
   ranks: number,
-  fits: (machine: StatedMachine, change: Change) => Promise<boolean>,
+  fits: Fits,
 ): Promise<Change | undefined> {
   const least = Math.ceil(batchArithmetic(recipe).longestSequence / tokenStep);
   const limit = Math.floor(recipe.actor.ppo_max_token_len_per_gpu / tokenStep);
@@ -184,7 +212,9 @@ async function shortened(
   return undefined;
 }
 
-const nameOf = (cards: number, { name }: Card): string => `${cards}x${name}`;
+/** Its name as `--machine` reads it. */
+const nameOf = ({ cards, card, hostBytes }: StatedMachine): string =>
+  `${cards}x${card.name}${hostBytes === undefined ? '' : `/${Math.ceil(hostBytes / 2 ** 30)}GiB`}`;
 
 const overridesOf = ({ ranks, tokens, samples }: Change): string[] => [
   ...(ranks === undefined ? [] : [`trainer.fsdp_size=${ranks}`]),
@@ -202,11 +232,12 @@ const changed = (recipe: Recipe, { ranks, tokens, samples }: Change): Recipe => 
   rollout: { ...recipe.rollout, ...(samples !== undefined && { max_num_seqs: samples }) },
 });
 
-function mostOnACard(processes: readonly ProcessMemory[]): number {
-  const sums = new Map<string, ProcessMemory[]>();
-  for (const one of processes)
-    if (one.device !== ownMemory) sums.set(one.device, [...(sums.get(one.device) ?? []), one]);
-  return Math.max(0, ...[...sums.values()].map(bytesOf));
+function needOf(processes: readonly ProcessMemory[]): { readonly card: number; readonly host: number } {
+  const byDevice = new Map<string, ProcessMemory[]>();
+  for (const one of processes) byDevice.set(one.device, [...(byDevice.get(one.device) ?? []), one]);
+  const host = bytesOf(byDevice.get(ownMemory) ?? []);
+  byDevice.delete(ownMemory);
+  return { card: Math.max(0, ...[...byDevice.values()].map(bytesOf)), host };
 }
 
 const bytesOf = (processes: readonly ProcessMemory[]): number =>
@@ -242,8 +273,10 @@ export function tooLittle(
   const { card, cards } = machine;
   if (full.device === ownMemory)
     return {
-      detail: `the machine’s own memory would hold ${showBytes(full.bytes)}, it has ${showBytes(full.room ?? 0)}: every rank loads a whole copy of the model`,
-      hint: `a machine with ${showBytes(full.bytes)}, or a smaller model`,
+      detail: `the machine’s own memory would hold ${showBytes(full.bytes)}, it has ${showBytes(full.room ?? 0)}${reasonOf(full)}`,
+      hint: sharding?.remedy
+        ? remedyText(sharding, machine)
+        : `a machine with ${showBytes(full.bytes)}, or a smaller model`,
     };
   const ranks = recipe.trainer.fsdp_size;
   const detail =
@@ -253,12 +286,19 @@ export function tooLittle(
   return { detail, hint: remedyText(sharding, machine) };
 }
 
-function remedyText(sharding: Sharding | undefined, { card, cards }: StatedMachine): string {
+/** What takes the most of the machine's own memory beside cards. */
+function reasonOf({ processes }: DeviceUse): string {
+  const trainer = processes.find(({ role }) => role === 'trainer')?.parts ?? {};
+  if ((trainer['snapshot'] ?? 0) > 0) return ': a checkpoint is written from a copy of weights and moments';
+  return (trainer['loading'] ?? 0) > 0 ? ': every rank loads a whole copy of the model' : '';
+}
+
+function remedyText(sharding: Sharding | undefined, machine: StatedMachine): string {
   const larger = 'cards with more memory, or a smaller model';
   if (sharding === undefined) return larger;
   const { cardsOfState, undividedBytes, cardsOfSampler = 0, remedy } = sharding;
   if (remedy !== undefined) {
-    const here = remedy.machine === nameOf(cards, card);
+    const here = remedy.machine === nameOf(machine);
     return `it fits with ${[...(here ? [] : [`--machine ${remedy.machine}`]), ...remedy.overrides].join(' ')}`;
   }
   const state = `weights, gradients and moments fill ${cardsOfState} such cards`;

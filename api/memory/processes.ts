@@ -7,9 +7,16 @@ import type { ComputeType } from '../../core/parameters.ts';
 import { ownMemory, partsOfModels } from '../../core/ports/engine-plans.ts';
 import type { AdapterWanted, DevicePlan, ProcessWanted } from '../../core/ports/engine-plans.ts';
 import type { ModelRef } from '../../core/ports/engines.ts';
-import { batchArithmetic, readsReference, trainedComponents, trainsAdapter } from '../../core/recipe/index.ts';
+import {
+  batchArithmetic,
+  readsReference,
+  samplerEngine,
+  trainedComponents,
+  trainsAdapter,
+} from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
+import { httpName } from '../../core/sampling-server.ts';
 import { plansOf } from '../engine-plans.ts';
 
 const mib = 2 ** 20;
@@ -36,8 +43,8 @@ export interface MachineMemory {
   readonly bytes: number;
   /** Native's products in bf16, where the recipe leaves it open. */
   readonly bf16: boolean;
-  /** Memory of each card. Absent: processors compute. */
-  readonly cardBytes?: number | undefined;
+  /** Memory of each card that an engine computes on; infinite: not known. Undefined: processors compute. */
+  readonly cardBytes: (engine: string) => number | undefined;
 }
 
 /** The models whose shapes decide. */
@@ -86,7 +93,10 @@ export function bytesOfModels(processes: readonly ProcessMemory[]): ReadonlyMap<
 
 type DeviceOfRole = DevicePlan & Pick<ProcessMemory, 'role'>;
 
-/** One worker: its trainer and its sampler, which are one where an engine samples from the weights that it trains. */
+/**
+ * One worker: its trainer and its sampler, which are one where an engine samples from the weights that it trains. A
+ * sampler that asks a server (`rollout.url`) has no model of its own.
+ */
 async function processOf(
   recipe: Recipe,
   models: PlannedModels,
@@ -94,15 +104,16 @@ async function processOf(
   role: ProcessMemory['role'],
   samples: boolean,
 ): Promise<readonly DeviceOfRole[] | undefined> {
-  const [trainer, sampler] = [recipe.trainer.engine, recipe.rollout.name];
+  const [trainer, sampler] = [recipe.trainer.engine, samplerEngine(recipe)];
   const together = samples && trainer === sampler;
-  const engines: (readonly [engine: string, as: ProcessMemory['role'], wanted: ProcessWanted])[] = [];
-  if (role === 'trainer' || together) engines.push([trainer, role, wantedOf(recipe, models, machine, role, together)]);
-  if (samples && !together) engines.push([sampler, 'rollout', wantedOf(recipe, models, machine, 'rollout', true)]);
+  const engines: (readonly [engine: string, as: ProcessMemory['role'], samples: boolean])[] = [];
+  if (role === 'trainer' || together) engines.push([trainer, role, together]);
+  if (samples && !together && sampler !== httpName) engines.push([sampler, 'rollout', true]);
   const own = { device: ownMemory, role, parts: { process: processBytes(recipe) } };
   const found: DeviceOfRole[] = [];
-  for (const [engine, as, wanted] of engines) {
-    const devices = await plansOf(engine).plan?.(wanted);
+  for (const [engine, as, alsoSamples] of engines) {
+    const wanted = wantedOf(recipe, models, machine, as, alsoSamples);
+    const devices = await plansOf(engine).plan?.({ ...wanted, cardBytes: machine.cardBytes(engine) });
     if (devices === undefined || devices.length === 0) return undefined;
     found.push(...devices.map((device) => ({ ...device, role: as })));
   }
@@ -136,7 +147,6 @@ function wantedOf(
       ? { maxSeqs: Math.min(recipe.rollout.max_num_seqs, responses), maxModelLen: longestSequence }
       : undefined,
     machineBytes: machine.bytes,
-    cardBytes: machine.cardBytes,
   };
 }
 
@@ -153,5 +163,5 @@ export function computeOf({ model, deterministic, trainer }: Recipe, machine: Ma
   if (isNative && !machine.bf16) return 'fp32';
   if (model.compute_dtype !== 'auto') return model.compute_dtype;
   if (deterministic !== false) return 'fp32';
-  return isNative || machine.cardBytes !== undefined ? 'bf16' : 'fp32';
+  return isNative || machine.cardBytes(trainer.engine) !== undefined ? 'bf16' : 'fp32';
 }

@@ -26,12 +26,14 @@ import { stageSeconds } from './seconds.ts';
 import type { StageSeconds } from './seconds.ts';
 
 export interface Resources {
-  /** What this machine holds. Absent when another one is asked about. */
+  /** What this machine's own memory holds. Absent when another machine is asked about. */
   readonly memory?: {
     readonly processes: readonly ProcessMemory[];
     /** The machine's own memory that all processes take together. */
     readonly bytes: number;
     readonly machineBytes: number;
+    /** Processes hold more on cards, whose memory is not known here. */
+    readonly hasCards: boolean;
   };
   /** What the machine holds that is asked about. */
   readonly machine?: MachineUse & {
@@ -64,16 +66,15 @@ export async function resourcesOf(
 }
 
 async function onThisMachine(
-  { recipe }: RecipeInputs,
+  { recipe, ports }: RecipeInputs,
   models: PlannedModels,
 ): Promise<Pick<Resources, 'memory'> | undefined> {
-  const machine = thisMachine();
-  const processes = await memoryOf(recipe, models, machine);
-  if (processes === undefined) return undefined;
-  const bytes = processes
-    .filter(({ device }) => device === ownMemory)
-    .reduce((sum, process) => sum + process.workers * process.bytes, 0);
-  return { memory: { processes, bytes, machineBytes: machine.bytes } };
+  const machine = thisMachine(ports.home);
+  const all = await memoryOf(recipe, models, machine);
+  if (all === undefined) return undefined;
+  const processes = all.filter(({ device }) => device === ownMemory);
+  const bytes = processes.reduce((sum, process) => sum + process.workers * process.bytes, 0);
+  return { memory: { processes, bytes, machineBytes: machine.bytes, hasCards: processes.length < all.length } };
 }
 
 async function onStatedMachine(

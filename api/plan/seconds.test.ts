@@ -28,12 +28,24 @@ const stages = (more: Tree = {}, name = 'Qwen2.5-7B') =>
 describe('seconds of the stages', () => {
   it('of an update are 6 N operations for each token, and attention’s, at 15 to 24 % of the peak', () => {
     // All but the embedding: 7.62 - 0.54 billion.
-    const forward = 2 * (7_615_616_512 - 152_064 * 3584) + 2 * 16_384 * 28 * 2 * 3584;
-    expect(flopsPerToken(shapeOf('Qwen2.5-7B'), 16_384)).toBe(forward);
+    const forward = 2 * (7_615_616_512 - 152_064 * 3584) + 2 * 2048 * 28 * 2 * 3584;
+    expect(flopsPerToken(shapeOf('Qwen2.5-7B'), 2048)).toBe(forward);
     const tokens = 64 * 4 * 2048;
     const { fewest = 0, most = 0 } = stages().get('update') ?? {};
     expect(fewest).toBeCloseTo((3 * forward * tokens) / (0.24 * 989e12), 6);
     expect(most).toBeCloseTo((3 * forward * tokens) / (0.15 * 989e12), 6);
+  });
+
+  it('do not grow with the pack, except where layers keep an attention of their own', () => {
+    const update = (name: string, tokens: number) =>
+      stages({ actor: { ppo_max_token_len_per_gpu: tokens } }, name).get('update')?.most ?? 0;
+    expect(update('Qwen2.5-7B', 16_384)).toBe(update('Qwen2.5-7B', 4096));
+    // Scores of gemma 2 are capped.
+    const widths = 42 * 2 * 16 * 256;
+    const more = (3 * 64 * 4 * 2048 * 2 * (16_384 - 4096) * widths) / (0.15 * 989e12);
+    expect(update('gemma-2-9b', 16_384) - update('gemma-2-9b', 4096)).toBeCloseTo(more, 6);
+    const chunked = readDecoderShape({ ...publishedModels['Qwen2.5-7B']?.config, layer_types: ['chunked_attention'] });
+    expect(flopsPerToken(chunked, 2048, 16_384)).toBe(flopsPerToken(shapeOf('Qwen2.5-7B'), 16_384));
   });
 
   it('of decoding are the bytes of the weights and of half-grown samples, once for each token', () => {
@@ -56,6 +68,10 @@ describe('seconds of the stages', () => {
       'update',
     ]);
     expect([...stages({ algorithm: { adv_estimator: 'gae' } }).keys()]).toContain('critic update');
+  });
+
+  it('have no rollout where a server samples: rollout.url', () => {
+    expect([...stages({ rollout: { url: 'http://10.0.0.7:8000' } }).keys()]).toEqual(['update']);
   });
 
   it('of a mixture are those of the experts that a token meets', () => {

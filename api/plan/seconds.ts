@@ -1,20 +1,21 @@
 /**
  * Seconds of an iteration's stages on a stated machine, from its card's datasheet. With N parameters that a token is
- * multiplied with, T tokens of the batch at their longest, n tokens of a pack, F the card's peak, B its bandwidth, c
- * bytes of a value:
+ * multiplied with, T tokens of the batch at their longest, n tokens of a sequence, or of a pack if that has fewer, F
+ * the card's peak, B its bandwidth, c bytes of a value:
  *
- *   a forward pass   T (2 N + 2 n (query + value)) / (ranks · share · F): attention meets the whole pack, whose mask
- *                    hides most of it
+ *   a forward pass   T (2 N + 2 n (query + value)) / (ranks · share · F): each sequence attends by itself. A layer that
+ *                    keeps its own attention (capped scores, chunks) meets the whole pack, whose mask hides most of it
  *   an update        three times a forward pass (the backward pass is two), for each epoch
  *   a rollout        steps (c W + slots K) / B for decoding, and a forward pass of the prompts: each step reads the
  *                    weights W that its samples meet, and the keys and values K of each. Of E experts, of which a
  *                    token meets k, s samples meet E (1 - (1 - k / E)^s)
  *
  * `share` of the peak: 0.15 to 0.24 were measured with transformers' layers on an H100 (models of 0.5 and 1.5 billion
- * parameters), so a stage has the fewest and the most seconds. Decoding is taken at the whole bandwidth, the fewest.
- * Transfers between cards, scorers, checkpoints and new weights are left out.
+ * parameters), so a stage has the fewest and the most seconds. No record of that is kept here, and the engine itself
+ * was not measured. Decoding is taken at the whole bandwidth, the fewest. Layers that are computed again, transfers
+ * between cards, scorers, checkpoints, new weights and servers that sample are left out.
  */
-import { batchArithmetic, readsReference, trainedComponents } from '../../core/recipe/index.ts';
+import { batchArithmetic, readsReference, samplerEngine, trainedComponents } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
 import type { ComputeType } from '../../core/parameters.ts';
@@ -33,7 +34,7 @@ const shares = { fewest: 0.15, most: 0.24 };
 
 type FastCard = Required<Card>;
 
-/** Undefined for a card of which only the memory is stated. Stages that do not compute on cards are left out. */
+/** Undefined for a card of which only the memory is stated. Stages that do not compute on its cards are left out. */
 export function stageSeconds(
   recipe: Recipe,
   shape: DecoderShape,
@@ -49,7 +50,7 @@ export function stageSeconds(
     valueBytes: compute === 'bf16' ? 2 : 4,
   };
   return [
-    ...(samplesResponses(recipe.kind) && recipe.rollout.name === 'vllm' ? [rollout(of)] : []),
+    ...(samplesResponses(recipe.kind) && samplerEngine(recipe) === 'vllm' ? [rollout(of)] : []),
     ...(recipe.trainer.engine === 'torch' ? trainerStages(of) : []),
   ];
 }
@@ -68,7 +69,7 @@ function trainerStages({ recipe, shape, card }: Planned): StageSeconds[] {
   const pack = Math.min(recipe.actor.ppo_max_token_len_per_gpu, miniBatchResponses * longestSequence);
   const ranks = recipe.trainer.fsdp_size;
   const stage = (name: string, passes: number): StageSeconds =>
-    seconds(name, 0, (passes * mostTokens * flopsPerToken(shape, pack)) / ranks, card);
+    seconds(name, 0, (passes * mostTokens * flopsPerToken(shape, Math.min(pack, longestSequence), pack)) / ranks, card);
   return [
     ...(samples && optimizerSteps > 1 ? [stage('old log-probs', 1)] : []),
     ...(readsReference(recipe) ? [stage('reference', 1)] : []),
@@ -102,10 +103,12 @@ function seconds(stage: string, always: number, flops: number, { peakFlops }: Fa
   };
 }
 
-/** Operations of a forward pass for a token that meets `met` others. */
-export function flopsPerToken(shape: DecoderShape, met: number): number {
-  const widths = shape.layers.reduce((sum, { attention: { query, value } }) => sum + query + value, 0);
-  return 2 * activeParametersOf(shape) + 2 * met * widths;
+/** Operations of a forward pass for a token that meets `met` others, and `pack` in a layer with a mask of the pack. */
+export function flopsPerToken(shape: DecoderShape, met: number, pack = met): number {
+  const ofAttention = shape.layers.reduce((sum, { attention: { query, value, isMasked } }) => {
+    return sum + 2 * (isMasked ? pack : met) * (query + value);
+  }, 0);
+  return 2 * activeParametersOf(shape) + ofAttention;
 }
 
 /** Elements of the weights that a step of so many samples reads. */

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FakeHub } from '../../models/hub/fake-hub.test-support.ts';
 import { publishedModels } from '../../models/published-configs.test-support.ts';
 import { temporaryHome, type TemporaryHome } from '../../tests/servers.ts';
+import { writeEnvironment } from '../../infra/engines/environment.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { arithmeticRows, writeRows } from '../../api/index.ts';
 import type { PlanReport } from '../../api/index.ts';
@@ -131,6 +132,15 @@ describe('petrel plan', () => {
     );
   });
 
+  it('refuses a model of which some layers carry a state, before torch opens it', async () => {
+    mkdirSync(join(cwd, 'hybrid'));
+    const config = { ...publishedModels['Qwen2.5-7B']?.config, layer_types: ['conv', 'full_attention'] };
+    writeFileSync(join(cwd, 'hybrid/config.json'), JSON.stringify(config));
+    const { exitCode, report } = await plan('model.path=./hybrid', 'trainer.engine=torch', 'rollout.name=vllm');
+    expect(exitCode).toBe(8);
+    expect(failed(report)[0]).toMatchObject({ name: 'model', detail: expect.stringContaining('is of type conv') });
+  });
+
   describe('for another machine', () => {
     const large = () => {
       mkdirSync(join(cwd, 'large'));
@@ -176,6 +186,26 @@ describe('petrel plan', () => {
       detail: expect.stringMatching(/^the models that the run trains take .*, this machine has/),
     });
     expect(report.memory?.bytes).toBeGreaterThan(report.memory?.machineBytes ?? 0);
+  });
+
+  it('counts only the machine’s own part of what computes on cards', async () => {
+    mkdirSync(join(cwd, 'large'));
+    writeFileSync(join(cwd, 'large/config.json'), JSON.stringify(publishedModels['Qwen2.5-32B']?.config));
+    const words = ['model.path=./large', 'trainer.engine=torch', 'rollout.name=vllm', 'trainer.fsdp_size=8'];
+    const onProcessors = await plan(...words);
+    expect(failed(onProcessors.report).map(({ name }) => name)).toContain('memory');
+    const versions = { torch: '2.12.1', transformers: '5.13.1', device: 'H100' };
+    for (const engine of ['torch', 'vllm'])
+      writeEnvironment(home.home, engine, 'cuda', { python: '/cuda/bin/python', device: 'cuda', versions });
+    const { report } = await plan(...words);
+    expect(failed(report).map(({ name }) => name)).not.toContain('memory');
+    expect(report.memory?.hasCards).toBe(true);
+    const held = report.memory?.processes.map(({ device, role, parts }) => [device, role, Object.keys(parts)]);
+    expect(held).toEqual([
+      ['memory', 'trainer', ['loading', 'libraries', 'process']],
+      ['memory', 'rollout', ['hostCopy', 'adapter', 'loading', 'libraries']],
+    ]);
+    expect(await screen(...words)).toContain('--machine 8xH100 says what each card');
   });
 
   it("tries GSM8K's scorer with an answer, which has its number after ####", async () => {

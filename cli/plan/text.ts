@@ -92,12 +92,17 @@ function resourceFields({ memory, disk }: PlanReport): Field[] {
   ];
 }
 
-function memoryFields({ processes, bytes, machineBytes }: NonNullable<PlanReport['memory']>): Field[] {
+function memoryFields({ processes, bytes, machineBytes, hasCards }: NonNullable<PlanReport['memory']>): Field[] {
   const each = processes.map(({ pool, workers, role, parts, bytes: own }): Field => {
     const many = workers === 1 ? '' : `${workers} x `;
     return [`${pool} (${role})`, `${many}${showBytes(own)}: ${partsText(parts)}`];
   });
-  return [...each, ['memory', `${showBytes(bytes)} of the machine's ${showBytes(machineBytes)}`]];
+  const cards = 'petrel plan <recipe> --machine 8xH100 says what each card holds';
+  return [
+    ...each,
+    ['memory', `${showBytes(bytes)} of the machine's ${showBytes(machineBytes)}`],
+    ['cards', hasCards ? cards : undefined],
+  ];
 }
 
 function storeText({ bytes, freeBytes, modelBytes }: NonNullable<PlanReport['disk']>): string {

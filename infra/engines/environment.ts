@@ -37,6 +37,17 @@ export function readEnvironment(home: string, name: string): EngineEnvironment |
   return readInstalled(home, engine, 'cuda') ?? readInstalled(home, engine, 'rocm');
 }
 
+/** Maps engines as recipes name them to the environment in which they run. Others need none. */
+export const environmentOf: Readonly<Record<string, string>> = { torch: 'torch', hf: 'torch', vllm: 'vllm' };
+
+/** The environment in which an engine runs here: the one for GPUs, if there is one. Undefined: none is installed. */
+export function chosenEnvironment(home: string, engine: string): EngineEnvironment | undefined {
+  const name = environmentOf[engine];
+  return name === undefined
+    ? undefined
+    : (readEnvironment(home, `${name}-cuda`) ?? readEnvironment(home, `${name}-cpu`));
+}
+
 export function writeEnvironment(home: string, engine: string, device: EngineDevice, value: EngineEnvironment): void {
   const file = fileOf(home, `${engine}-${device}`);
   mkdirSync(dirname(file), { recursive: true });

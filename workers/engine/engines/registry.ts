@@ -1,7 +1,7 @@
 /** The engines that a worker can run. A new one is a folder beside this file and a line here. */
 import type { Engines } from '../../../core/ports/engines.ts';
 import { httpName } from '../../../core/sampling-server.ts';
-import { readEnvironment } from '../../../infra/engines/environment.ts';
+import { chosenEnvironment } from '../../../infra/engines/environment.ts';
 import { enginePatience } from '../../../infra/engines/patience.ts';
 import { petrelHome } from '../../../infra/home.ts';
 import { httpSamplers } from './http/index.ts';
@@ -25,18 +25,18 @@ export interface EngineShare {
 export const engineRegistry: Readonly<Record<string, (share: EngineShare) => Engines | undefined>> = {
   native: ({ memory }) => nativeEngines(memory),
   torch: (share) => installed('torch', torchEngines, share),
-  hf: (share) => installed('torch', hfSamplers, share),
+  hf: (share) => installed('hf', hfSamplers, share),
   vllm: (share) => installed('vllm', vllmSamplers, share),
   [httpName]: () => httpSamplers(),
 };
 
 /** On the GPU, if its environment is installed for it. */
 function installed(
-  name: 'torch' | 'vllm',
+  name: 'torch' | 'hf' | 'vllm',
   make: (options: TorchOptions) => Engines,
   { threads }: EngineShare,
 ): Engines | undefined {
-  const environment = readEnvironment(petrelHome(), `${name}-cuda`) ?? readEnvironment(petrelHome(), `${name}-cpu`);
+  const environment = chosenEnvironment(petrelHome(), name);
   const hungAfterSeconds = enginePatience();
   return (
     environment &&
