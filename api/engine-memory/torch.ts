@@ -16,7 +16,7 @@
  *   reduction    (c + 4) layer + c rest  gradients before they are divided; of experts they exist twice
  *   step         16 elements of the largest tensor / R  the norm of the gradient is summed in fp64 (training.py)
  *   loading      4 P               the whole copy that each rank loads (folder.py), in the machine's memory
- *   snapshot     12 T              the copy of a state while its checkpoint is written, in the worker
+ *   snapshot     12 T              the copy of a state while its checkpoint is written, in shared memory
  *   libraries    for each rank of each model: Python with torch and transformers
  *
  * They are not all there at once: the plan has the moment at which they are most, of loading, the backward pass of the
