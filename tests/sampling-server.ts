@@ -19,6 +19,8 @@ import { nativeEngines } from '../workers/engine/engines/native/index.ts';
 
 /** What a test may have go wrong. */
 export interface ServerFaults {
+  /** It answers nothing, and makes no token, before this has resolved. */
+  held?: Promise<void>;
   /** It has no calls for new weights. */
   noUpdates?: boolean;
   /** New weights are answered with success, and nothing is loaded. */
@@ -160,6 +162,7 @@ export class SamplingServerUnderTest {
     let text = '';
     for await (const piece of request) text += String(piece);
     const body = (text === '' ? {} : JSON.parse(text)) as Json;
+    await this.faults.held;
     // As vLLM's --api-key: only these paths are guarded.
     const isGuarded = /^\/(v1|inference|generate)/.test(path);
     if (this.shape.key !== undefined && isGuarded && request.headers.authorization !== `Bearer ${this.shape.key}`)

@@ -10,13 +10,16 @@ import { serverRoot } from '../../core/sampling-server.ts';
 import type { SamplingServer } from '../../core/sampling-server.ts';
 import { outboundWays } from '../outbound/ways.ts';
 import { serverDown, serverFailed, serverLost, serverNonsense, serverRefused } from './faults.ts';
+import { ticking } from './ticking.ts';
 
-/** What a caller has resolved in its own environment. */
-export interface ServerKey {
+/** What a caller has resolved in its own environment, and how it hears of a wait. */
+export interface ServerCaller {
   /** Value of the variable that `apiKey` names. */
   readonly key?: string;
   /** Removes the key from a text. */
   readonly clean: (text: string) => string;
+  /** Called while a request waits for its answer, which is no longer than the server may be silent. */
+  readonly tick?: () => void;
 }
 
 export interface Asked {
@@ -44,11 +47,13 @@ export class ServerConnection {
   readonly root: string;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #clean: (text: string) => string;
+  readonly #tick: (() => void) | undefined;
 
-  constructor(server: SamplingServer, { key, clean }: ServerKey) {
+  constructor(server: SamplingServer, { key, clean, tick }: ServerCaller) {
     this.server = server;
     this.root = serverRoot(server.url);
     this.#clean = clean;
+    this.#tick = tick;
     this.#headers = {
       'content-type': 'application/json',
       ...(key !== undefined && { authorization: `Bearer ${key}` }),
@@ -57,13 +62,16 @@ export class ServerConnection {
 
   /** Any answer, whatever its status. Throws UnfitError `ServerDown`, or the signal's reason. */
   async ask(method: 'GET' | 'POST', path: string, body?: object, asked: Asked = {}): Promise<JsonAnswer> {
-    const response = await this.#begin(method, path, body, asked);
+    const answered = ticking(this.#tick);
     try {
-      const text = await whole(response);
+      const response = await this.#begin(method, path, body, asked);
+      const text = await whole(response).catch((error: unknown) => {
+        asked.signal?.throwIfAborted();
+        throw serverDown(this.server.url, reasonOf(error));
+      });
       return { status: response.statusCode ?? 0, text, json: parsed(text) };
-    } catch (error) {
-      asked.signal?.throwIfAborted();
-      throw serverDown(this.server.url, reasonOf(error));
+    } finally {
+      answered();
     }
   }
 
@@ -81,6 +89,15 @@ export class ServerConnection {
    * is silent, what `fault` makes of another status, and the signal's reason.
    */
   async *events(path: string, body: object, asked: Asked = {}): AsyncGenerator<unknown> {
+    const ended = ticking(this.#tick);
+    try {
+      yield* this.#events(path, body, asked);
+    } finally {
+      ended();
+    }
+  }
+
+  async *#events(path: string, body: object, asked: Asked): AsyncGenerator<unknown> {
     const response = await this.#begin('POST', path, body, asked);
     const status = response.statusCode ?? 0;
     try {
@@ -157,12 +174,13 @@ export class ServerConnection {
           method,
           headers: { ...this.#headers, ...length },
           agent: secure ? httpsAgent : httpAgent,
+          // Of silence: it begins again with each piece of the answer.
+          timeout: silenceMs,
           ...(signal && { signal }),
         },
         (response) => resolve((answer = response)),
       );
-      // Of the connection's silence: it begins again with each piece of the answer.
-      sent.setTimeout(silenceMs, () => (answer ?? sent).destroy(new Error(`silent for ${silenceMs / 1000} s`)));
+      sent.on('timeout', () => (answer ?? sent).destroy(new Error(`silent for ${silenceMs / 1000} s`)));
       sent.on('error', (error: NodeJS.ErrnoException) => {
         const wasClosed = sent.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
         if (wasClosed && way === 'kept') resolve(undefined);

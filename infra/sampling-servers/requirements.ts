@@ -3,7 +3,7 @@ import { PetrelError } from '../../core/errors.ts';
 import type { SamplingServer } from '../../core/sampling-server.ts';
 import type { SamplingSettings } from '../../core/sampling-settings.ts';
 import { ServerConnection } from './connection.ts';
-import type { Asked, ServerKey } from './connection.ts';
+import type { Asked, ServerCaller } from './connection.ts';
 import { wrongServer } from './faults.ts';
 import type { SamplingApi, ServerFacts } from './sampling-api.ts';
 import { SglangApi } from './sglang.ts';
@@ -12,8 +12,8 @@ import { VllmApi } from './vllm.ts';
 /** The client of each interface. A new one is a file beside this one and a line here. */
 const clients = { vllm: VllmApi, sglang: SglangApi } as const;
 
-export const openServer = (server: SamplingServer, key: ServerKey): SamplingApi =>
-  new clients[server.api](new ServerConnection(server, key));
+export const openServer = (server: SamplingServer, caller: ServerCaller): SamplingApi =>
+  new clients[server.api](new ServerConnection(server, caller));
 
 /** What a run asks of its server. */
 export interface ServerWishes {

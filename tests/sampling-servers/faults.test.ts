@@ -1,5 +1,5 @@
 /** What a sampler over HTTP says when its server is not what it should be, or stops being it. */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -24,6 +24,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   for (const one of open.splice(0)) await one.close();
+  tick = () => {};
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -33,10 +34,13 @@ async function serve(shape: Partial<ServerShape> = {}, of = model): Promise<Samp
   return server;
 }
 
+/** Called by samplers that wait. */
+let tick = () => {};
+
 async function samplerOf(server: SamplingServerUnderTest, more: Partial<SamplingServer> = {}, env = {}) {
   const options = { compute: 'fp32', deterministic: false, threads: 1 } as const;
   const named = server.named(weights, more);
-  const sampler = await httpSamplers(env).sampler({ folder: model, head: 'tokens' }, options, named);
+  const sampler = await httpSamplers(() => tick(), env).sampler({ folder: model, head: 'tokens' }, options, named);
   open.push(sampler);
   return sampler;
 }
@@ -167,6 +171,32 @@ describe.each(['vllm', 'sglang'] as const)('a server like %s that cannot sample 
       code: 'EngineExited',
       message: expect.stringContaining('silent for 3 s'),
     });
+  });
+
+  it('that is silent for a while gives ticks to whoever waits for it', async () => {
+    const server = await serve({ api });
+    // It goes on when a tick has come.
+    const hold = () => {
+      server.faults.held = new Promise((resolve) => (tick = resolve));
+    };
+    hold();
+    const sampler = await samplerOf(server);
+    hold();
+    await sampler.use({ type: 'folder', folder: model }, { format: 'F32', hash: 'blake3' });
+    await sampler.makeRoom({ maxSeqs: 2, maxModelLen: 24 });
+    hold();
+    expect((await drain(sampler.generate([request([1])]))).get(1)?.tokens).toHaveLength(6);
+  });
+
+  it('whose turn another worker has gives ticks to whoever waits for it', async () => {
+    const server = await serve({ api });
+    const weightsFolder = mkdtempSync(join(folder, 'turn-'));
+    await (await samplerOf(server, { weightsFolder })).close();
+    const [own = ''] = readdirSync(weightsFolder);
+    const lock = join(weightsFolder, own, 'lock');
+    writeFileSync(lock, String(process.pid));
+    tick = () => rmSync(lock, { force: true });
+    await samplerOf(server, { weightsFolder });
   });
 
   it('that is gone is a reason to wait for it, and back again it gets the weights again', async () => {

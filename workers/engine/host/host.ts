@@ -91,7 +91,8 @@ export class EngineHost {
     const { threads, cache, ticks, onSaved, incarnation = randomUUID() } = options;
     const memory = new MemoryPlan(options.memoryBytes ?? machineBytes());
     const tick = () => void Atomics.add(ticks, 0, 1);
-    const made = options.engines ?? Object.values(engineRegistry).flatMap((make) => make({ memory, threads }) ?? []);
+    const made =
+      options.engines ?? Object.values(engineRegistry).flatMap((make) => make({ memory, threads, tick }) ?? []);
     const [files, engines, samplers] = [new HostFiles(cache, tick), new EngineChoice(made, threads), this.#samplers];
     this.options = options;
     this.#files = files;

@@ -17,7 +17,8 @@ import { parametersOf } from './parameters.ts';
 import { HttpSampler } from './sampler.ts';
 import { ServerWeights } from './server-weights.ts';
 
-export function httpSamplers(env: NodeJS.ProcessEnv = process.env): SamplingEngine {
+/** `tick`: called while a server does not answer yet. */
+export function httpSamplers(tick: () => void, env: NodeJS.ProcessEnv = process.env): SamplingEngine {
   return {
     name: httpName,
     // A server reads the names of the tensors that it is given.
@@ -35,15 +36,16 @@ export function httpSamplers(env: NodeJS.ProcessEnv = process.env): SamplingEngi
     arithmetic: () => httpName,
     async sampler({ folder: model }, { compute }, server) {
       if (server === undefined) throw new InvalidInputError('a sampler over HTTP needs rollout.url');
-      const api = openServer(server, namedKey(server.apiKey, env));
+      const api = openServer(server, { ...namedKey(server.apiKey, env), tick });
       const folder = folderOf(server);
       const vocab = vocabOf(await readConfigJson(model));
       // A server answers nothing while another worker loads.
-      const facts = await ServerWeights.inTurn(folder, async () => {
+      const suiting = async () => {
         const found = await api.describe();
         await requireSuits(server, api, found, { vocab, maxModelLen: 1, samplings: [] });
         return found;
-      });
+      };
+      const facts = await ServerWeights.inTurn(folder, suiting, tick);
       return new HttpSampler({
         ...{ server, api, facts, folder, model, vocab },
         parameters: await parametersOf(model, compute),

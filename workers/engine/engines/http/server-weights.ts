@@ -25,6 +25,7 @@ import type { SamplingServer } from '../../../../core/sampling-server.ts';
 import { serverNonsense, serverShared, wrongServer } from '../../../../infra/sampling-servers/faults.ts';
 import { loadingLabel, ownLabel, untouched } from '../../../../infra/sampling-servers/sampling-api.ts';
 import type { SamplingApi, ServerFacts } from '../../../../infra/sampling-servers/sampling-api.ts';
+import { ticking } from '../../../../infra/sampling-servers/ticking.ts';
 import { digestOf } from '../../../../log/objects/digest.ts';
 import { checkRoom } from '../../../../infra/store/free-space.ts';
 import { copyCompanions } from '../../../../models/folder.ts';
@@ -66,7 +67,6 @@ const probed = 8;
 const tolerance = 0.1;
 /** Largest difference to −ln V where all tokens are equally likely: bf16 rounds no logit of 0. */
 const uniformTolerance = 1e-3;
-const tickMs = 1_000;
 /** Age of a folder that nobody writes any more. */
 const leftMs = 86_400_000;
 
@@ -84,11 +84,19 @@ export class ServerWeights {
   }
 
   /** The folder of a server's weights, and the lock of those that load them. Throws PauseError `WrongServer`. */
-  static async inTurn<T>(folder: string, work: () => Promise<T>): Promise<T> {
+  static async inTurn<T>(folder: string, work: () => Promise<T>, tick?: () => void): Promise<T> {
     await mkdir(folder, { recursive: true }).catch((cause: unknown) => {
       throw unwritable(folder, cause);
     });
-    return withLock(join(folder, 'lock'), work);
+    const begun = ticking(tick);
+    try {
+      return await withLock(join(folder, 'lock'), async () => {
+        begun();
+        return await work();
+      });
+    } finally {
+      begun();
+    }
   }
 
   /** Resolves with the digest of what the server has now. */
@@ -103,12 +111,12 @@ export class ServerWeights {
       const digest = await file.digest(hash, call);
       const label = ServerWeights.labelOf(format, digest);
       const path = join(folder, label);
-      await ServerWeights.inTurn(folder, async () => {
+      const turn = async () => {
         if (!existsSync(path)) await rename(written, path);
-        const weights = { path, file, isBase: source.type === 'folder' };
-        await ticking(call, () => this.#give(weights, label));
+        await this.#give({ path, file, isBase: source.type === 'folder' }, label, call);
         await this.#removeOthers(path);
-      });
+      };
+      await ServerWeights.inTurn(folder, turn, call?.tick);
       return digest;
     } catch (error) {
       await this.close();
@@ -144,7 +152,7 @@ export class ServerWeights {
   }
 
   /** Gives the weights to the server, unless it has them: another worker of the run has loaded them. */
-  async #give(written: Written, label: string): Promise<void> {
+  async #give(written: Written, label: string, call?: Call): Promise<void> {
     const { api, server } = this.#ports;
     const before = await api.label();
     if (before === label) return;
@@ -152,16 +160,16 @@ export class ServerWeights {
     // The weights are undefined from here on, also when this process dies.
     await api.setLabel(loading);
     if (before.startsWith(ownLabel) && !before.startsWith(loadingLabel)) await this.#giveNext(written);
-    else await this.#giveFirst(written, before === untouched);
+    else await this.#giveFirst(written, before === untouched, call);
     if ((await api.label()) !== loading) throw serverShared(server.url, 'was given other weights at the same time');
     await api.setLabel(label);
   }
 
   /** Gives weights to a server that has proved nothing since it started. */
-  async #giveFirst({ path, file, isBase }: Written, isUntouched: boolean): Promise<void> {
+  async #giveFirst({ path, file, isBase }: Written, isUntouched: boolean, call?: Call): Promise<void> {
     const itsOwn = isBase && isUntouched ? await this.#ask() : undefined;
     const ofZeros = await this.#giveZeros();
-    const mirrored = await this.#askMirrored(file);
+    const mirrored = await this.#askMirrored(file, call);
     await this.#ports.api.load(path);
     const numbers = await this.#ask();
     this.#requireOther(ofZeros, numbers);
@@ -206,7 +214,7 @@ export class ServerWeights {
    * The answer of the model whose tokens are numbered from the end, with its tokens as they are in the model itself.
    * Undefined: no tensor is known to have a row for each token.
    */
-  async #askMirrored(file: PublishedFile): Promise<Numbers | undefined> {
+  async #askMirrored(file: PublishedFile, call?: Call): Promise<Numbers | undefined> {
     const { api, folder, model, parameters, vocab } = this.#ports;
     const rows = rowsOfTokens(parameters, vocab);
     if (rows.size === 0) return undefined;
@@ -215,7 +223,7 @@ export class ServerWeights {
     try {
       await checkRoom('the folder of rollout.weights_dir', folder, file.bytes);
       const mirrored = await PublishedFile.create(join(path, weightsFile), parameters, file.format);
-      await mirrored.fillMirrored(file, rows).finally(() => mirrored.close());
+      await mirrored.fillMirrored(file, rows, call).finally(() => mirrored.close());
       await copyModelFiles(model, path);
       await api.load(path);
       const mirror = (token: number) => vocab - 1 - token;
@@ -293,16 +301,6 @@ const shapesDigest = (parameters: readonly EngineParameter[]): string =>
 async function copyModelFiles(from: string, to: string): Promise<void> {
   await copyFile(join(from, 'config.json'), join(to, 'config.json'));
   await copyCompanions(from, to);
-}
-
-/** Shows progress while the server loads. */
-async function ticking<T>(call: Call | undefined, work: () => Promise<T>): Promise<T> {
-  const timer = setInterval(() => call?.tick?.(), tickMs);
-  try {
-    return await work();
-  } finally {
-    clearInterval(timer);
-  }
 }
 
 const isSame = (one: Numbers, other: Numbers): boolean =>
