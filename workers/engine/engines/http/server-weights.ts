@@ -14,7 +14,6 @@ import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { copyFile, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { at } from '../../../../core/at.ts';
 import { PauseError } from '../../../../core/errors.ts';
 import type { Digest } from '../../../../core/ids.ts';
 import type { EngineParameter, WeightsFormat } from '../../../../core/parameters.ts';
@@ -30,6 +29,8 @@ import { digestOf } from '../../../../log/objects/digest.ts';
 import { checkRoom } from '../../../../infra/store/free-space.ts';
 import { copyCompanions } from '../../../../models/folder.ts';
 import { withLock } from '../../../../models/hub/lock.ts';
+import { isNear, isSame } from './numbers.ts';
+import type { Numbers } from './numbers.ts';
 import { rowsOfTokens } from './parameters.ts';
 import { PublishedFile } from './published-file.ts';
 
@@ -45,12 +46,6 @@ export interface ServerWeightsPorts {
   readonly parameters: readonly EngineParameter[];
 }
 
-/** A server's answer to a fixed prompt, greedily. */
-interface Numbers {
-  readonly tokens: readonly number[];
-  readonly logProbs: readonly number[];
-}
-
 /** A publication in its folder. */
 interface Written {
   readonly path: string;
@@ -63,8 +58,6 @@ const weightsFile = 'model.safetensors';
 const writing = 'writing-';
 /** Tokens of the prompt, and of the answer. */
 const probed = 8;
-/** Mean difference of log-probs from which on the weights are not those that were loaded; bf16 rounds to 3 digits. */
-const tolerance = 0.1;
 /** Largest difference to −ln V where all tokens are equally likely: bf16 rounds no logit of 0. */
 const uniformTolerance = 1e-3;
 /** Age of a folder that nobody writes any more. */
@@ -301,15 +294,6 @@ const shapesDigest = (parameters: readonly EngineParameter[]): string =>
 async function copyModelFiles(from: string, to: string): Promise<void> {
   await copyFile(join(from, 'config.json'), join(to, 'config.json'));
   await copyCompanions(from, to);
-}
-
-const isSame = (one: Numbers, other: Numbers): boolean =>
-  one.tokens.every((token, t) => token === other.tokens[t]) &&
-  one.logProbs.every((value, t) => value === other.logProbs[t]);
-
-function isNear(one: Numbers, other: Numbers): boolean {
-  const apart = one.logProbs.reduce((sum, value, t) => sum + Math.abs(value - at(other.logProbs, t)), 0);
-  return one.tokens[0] === other.tokens[0] && apart / one.logProbs.length <= tolerance;
 }
 
 const shown = ({ logProbs }: Numbers): string =>
