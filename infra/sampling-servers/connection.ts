@@ -85,8 +85,8 @@ export class ServerConnection {
   }
 
   /**
-   * The events of a stream, until it says that it is done. Throws RetryableError `EngineExited` when it breaks off or
-   * is silent, what `fault` makes of another status, and the signal's reason.
+   * The events of a stream, until it says that it is done. Throws RetryableError `ServerFailed` when it breaks off,
+   * `EngineExited` when it is silent, what `fault` makes of another status, and the signal's reason.
    */
   async *events(path: string, body: object, asked: Asked = {}): AsyncGenerator<unknown> {
     const ended = ticking(this.#tick);
@@ -110,10 +110,11 @@ export class ServerConnection {
         if (event === undefined) throw this.nonsense(`an event that is no JSON: ${this.shown(data)}`);
         yield event;
       }
-      if (!isDone) throw serverLost(this.server.url, 'the stream of a sample ended in the middle');
+      if (!isDone) throw serverFailed(this.server.url, 'the stream of a sample ended in the middle');
     } catch (error) {
       asked.signal?.throwIfAborted();
-      if (isConnectionError(error)) throw serverLost(this.server.url, reasonOf(error));
+      if (isSilence(error)) throw serverLost(this.server.url, reasonOf(error));
+      if (isConnectionError(error)) throw serverFailed(this.server.url, `a stream broke off: ${reasonOf(error)}`);
       throw error;
     } finally {
       response.destroy();
@@ -180,7 +181,7 @@ export class ServerConnection {
         },
         (response) => resolve((answer = response)),
       );
-      sent.on('timeout', () => (answer ?? sent).destroy(new Error(`silent for ${silenceMs / 1000} s`)));
+      sent.on('timeout', () => (answer ?? sent).destroy(new Silence(silenceMs)));
       sent.on('error', (error: NodeJS.ErrnoException) => {
         const wasClosed = sent.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
         if (wasClosed && way === 'kept') resolve(undefined);
@@ -223,12 +224,21 @@ function parsed(text: string): unknown {
   }
 }
 
+/** A server that sends nothing for the whole time limit. */
+class Silence extends Error {
+  constructor(ms: number) {
+    super(`silent for ${ms / 1000} s`);
+  }
+}
+
+const isSilence = (error: unknown): boolean => error instanceof Silence;
+
 /** Node's errors of a connection have a code, or say that it was aborted. */
 const isConnectionError = (error: unknown): boolean =>
   error instanceof Error &&
   error.name !== 'AbortError' &&
   !('kind' in error) &&
-  ('code' in error || /silent|aborted/.test(error.message));
+  ('code' in error || error.message.includes('aborted'));
 
 /** A name with several addresses gives one error for each, and no text of its own. */
 function reasonOf(error: unknown): string {

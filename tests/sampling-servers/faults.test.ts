@@ -128,7 +128,8 @@ describe.each(['vllm', 'sglang'] as const)('a server like %s that cannot sample 
     const server = await serve({ api });
     server.faults.loadFails = 'no such folder on this machine';
     await expect(readySampler(server)).rejects.toMatchObject({
-      code: api === 'vllm' ? 'ServerFailed' : 'WrongServer',
+      code: 'WrongServer',
+      where: 'rollout.weights_dir',
       message: expect.stringContaining('no such folder on this machine'),
     });
     delete server.faults.loadFails;
@@ -146,12 +147,12 @@ describe.each(['vllm', 'sglang'] as const)('a server like %s that cannot sample 
   });
 
   it.each([
-    ['cuts a stream', { cut: 1 }, 'EngineExited', 'lost'],
+    ['cuts a stream', { cut: 1 }, 'ServerFailed', 'a stream broke off'],
     ['fails a sample', { failing: 1 }, 'ServerFailed', 'CUDA error'],
     ['gives a token of another model', { strangeTokens: true }, 'ServerNonsense', 'the token 21'],
     ['ends a sample early', { endsEarly: true }, 'ServerNonsense', 'a sample of 1 tokens where 6 were asked for'],
     ['gives no number', { logProbs: 'null' }, /Server(Failed|Nonsense)/, /is no number|without token ids/],
-  ] as const)('%s: the samples are rejected, and the next job opens it again', async (_, faults, code, text) => {
+  ] as const)('%s: its job is rejected, and other jobs go on with the same weights', async (_, faults, code, text) => {
     const server = await serve({ api });
     const sampler = await readySampler(server);
     Object.assign(server.faults, faults satisfies ServerFaults);
@@ -159,7 +160,18 @@ describe.each(['vllm', 'sglang'] as const)('a server like %s that cannot sample 
       code: typeof code === 'string' ? code : expect.stringMatching(code),
       message: typeof text === 'string' ? expect.stringContaining(text) : expect.stringMatching(text),
     });
-    await sampler.exited;
+    for (const fault of Object.keys(faults)) delete server.faults[fault as keyof ServerFaults];
+    const exited = sampler.exited.then(() => 'exited');
+    expect((await drain(sampler.generate([request([1])]))).get(1)?.tokens).toHaveLength(6);
+    expect(await Promise.race([exited, Promise.resolve('open')])).toBe('open');
+  });
+
+  it('fails one sample of two jobs: only that one’s job is rejected', async () => {
+    const server = await serve({ api });
+    const sampler = await readySampler(server);
+    server.faults.failing = 1;
+    const jobs = await Promise.allSettled([1, 2].map((key) => drain(sampler.generate([request([key])]))));
+    expect(jobs.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   });
 
   it('that falls silent is given up after the time limit', async () => {
@@ -171,6 +183,7 @@ describe.each(['vllm', 'sglang'] as const)('a server like %s that cannot sample 
       code: 'EngineExited',
       message: expect.stringContaining('silent for 3 s'),
     });
+    await sampler.exited;
   });
 
   it('that is silent for a while gives ticks to whoever waits for it', async () => {
@@ -222,6 +235,7 @@ describe.each(['vllm', 'sglang'] as const)('a server like %s that cannot sample 
       code: 'ServerShared',
       message: expect.stringContaining('weights theirs in place of petrel-f32-'),
     });
+    await sampler.exited;
   });
 
   it('is given the same weights once, whoever of the run’s workers asks', async () => {

@@ -13,7 +13,7 @@ import type {
 } from '../../../../core/ports/sampler.ts';
 import type { SamplingServer } from '../../../../core/sampling-server.ts';
 import type { SamplingSettings } from '../../../../core/sampling-settings.ts';
-import { serverLost, serverNonsense, serverShared } from '../../../../infra/sampling-servers/faults.ts';
+import { serverFailed, serverLost, serverNonsense, serverShared } from '../../../../infra/sampling-servers/faults.ts';
 import { isFiltered, requireReported } from '../../../../infra/sampling-servers/requirements.ts';
 import type {
   AskedSample,
@@ -53,11 +53,7 @@ export class HttpSampler implements OwningSampler {
     this.#facts = facts;
     this.#vocab = vocab;
     this.#weights = new ServerWeights(ports);
-    // Whatever is wrong, the next job asks the server again what it is, and gives it the weights.
-    this.#streams = new SampleStreams(() => {
-      this.#exit();
-      void this.#weights.close();
-    });
+    this.#streams = new SampleStreams((error) => isOfServer(error) && this.#discard());
   }
 
   async use(source: StateSource, named: NamedWeights, call?: Call): Promise<string> {
@@ -101,6 +97,12 @@ export class HttpSampler implements OwningSampler {
   async close(): Promise<void> {
     this.#streams.endAll();
     await this.#weights.close();
+  }
+
+  /** The next job asks the server again what it is, and gives it the weights. */
+  #discard(): void {
+    this.#exit();
+    void this.#weights.close();
   }
 
   #requireFits({ prompt, maxNewTokens }: GenerateRequest): void {
@@ -151,7 +153,7 @@ export class HttpSampler implements OwningSampler {
         ? serverLost(this.#server.url, error.message)
         : error;
     }
-    if (held?.finish === undefined) throw serverLost(this.#server.url, `a sample has no end after ${count} tokens`);
+    if (held?.finish === undefined) throw serverFailed(this.#server.url, `a sample has no end after ${count} tokens`);
     give(decoded(key, held, sampling));
   }
 
@@ -177,6 +179,10 @@ export class HttpSampler implements OwningSampler {
       throw serverShared(this.#server.url, `sampled with the weights ${other} in place of ${label}`);
   }
 }
+
+/** Errors of one sample that say that the server is gone, or has other weights: they are so for all samples. */
+const ofServer: ReadonlySet<string> = new Set(['EngineExited', 'ServerShared', 'WeightsMoved']);
+const isOfServer = (error: Error): boolean => error instanceof PetrelError && ofServer.has(error.code);
 
 /** Someone has ended all samples of the server, as new weights do. */
 const aborted = () => new PreemptedError('WeightsMoved', 'the server has dropped the sample: its weights change');
