@@ -7,7 +7,7 @@ import { PetrelError, RetryableError } from '../../core/errors.ts';
 import type { SamplingSettings } from '../../core/sampling-settings.ts';
 import type { Asked, ServerConnection } from './connection.ts';
 import { serverFailed, wrongServer } from './faults.ts';
-import { loadingLabel } from './sampling-api.ts';
+import { loadingLabel, unknownLabel } from './sampling-api.ts';
 import type { AskedSample, SampledTokens, SamplingApi, ServerFacts } from './sampling-api.ts';
 
 const models = z.object({
@@ -64,7 +64,7 @@ export class VllmApi implements SamplingApi {
     this.#connection = connection;
   }
 
-  async describe(asked: Asked = {}): Promise<ServerFacts> {
+  async describe(asked: Asked = {}): Promise<ServerFacts | undefined> {
     const served = models.safeParse(await this.#connection.get('GET', '/v1/models', undefined, asked));
     const found = version.safeParse((await this.#connection.ask('GET', '/version', undefined, asked)).json);
     const base = served.data?.data.find(({ parent }) => parent === null || parent === undefined);
@@ -74,7 +74,7 @@ export class VllmApi implements SamplingApi {
         'rollout.name=sglang, if it is one of SGLang; else the address of another',
       );
     await this.#requireUpdates(asked);
-    if ((await this.label(asked)).startsWith(loadingLabel)) await this.#resume(asked);
+    if ((await this.label(asked)).startsWith(loadingLabel)) return undefined;
     this.#takesTokens = await this.#has('POST', tokensPath, asked);
     const model = { model: base.id };
     return {
@@ -84,6 +84,11 @@ export class VllmApi implements SamplingApi {
       maxModelLen: base.max_model_len,
       logProbs: await this.#logProbsOf(model, asked),
     };
+  }
+
+  async wake(asked: Asked = {}): Promise<void> {
+    await this.#resume(asked);
+    await this.setLabel(unknownLabel, asked);
   }
 
   async label(asked: Asked = {}): Promise<string> {

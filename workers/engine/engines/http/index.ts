@@ -9,7 +9,9 @@ import type { SamplingServer } from '../../../../core/sampling-server.ts';
 import { InvalidInputError } from '../../../../core/errors.ts';
 import type { SamplingEngine } from '../../../../core/ports/engines.ts';
 import { petrelHome } from '../../../../infra/home.ts';
+import { serverShared } from '../../../../infra/sampling-servers/faults.ts';
 import { openServer, requireSuits } from '../../../../infra/sampling-servers/requirements.ts';
+import type { SamplingApi, ServerFacts } from '../../../../infra/sampling-servers/sampling-api.ts';
 import { vocabOf } from '../../../../models/config.ts';
 import { readConfigJson } from '../../../../models/folder.ts';
 import { namedKey } from '../../../../rewards/host/named-key.ts';
@@ -41,7 +43,7 @@ export function httpSamplers(tick: () => void, env: NodeJS.ProcessEnv = process.
       const vocab = vocabOf(await readConfigJson(model));
       // A server answers nothing while another worker loads.
       const suiting = async () => {
-        const found = await api.describe();
+        const found = await awake(server, api);
         await requireSuits(server, api, found, { vocab, maxModelLen: 1, samplings: [] });
         return found;
       };
@@ -52,6 +54,16 @@ export function httpSamplers(tick: () => void, env: NodeJS.ProcessEnv = process.
       });
     },
   };
+}
+
+/** What the server is. While this worker has the turn nobody loads: who began to is dead. */
+async function awake({ url }: SamplingServer, api: SamplingApi): Promise<ServerFacts> {
+  const facts = await api.describe();
+  if (facts !== undefined) return facts;
+  await api.wake();
+  const woken = await api.describe();
+  if (woken === undefined) throw serverShared(url, 'is given weights by somebody else');
+  return woken;
 }
 
 /** Each server has a folder of its own: two must not load each other's weights. */
