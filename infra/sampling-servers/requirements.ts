@@ -33,14 +33,22 @@ export async function requireSuits(
   { vocab, maxModelLen, samplings }: ServerWishes,
   asked: Asked = {},
 ): Promise<void> {
-  if (maxModelLen > facts.maxModelLen)
-    throw wrongServer(
-      server.url,
-      `takes ${facts.maxModelLen} tokens of a prompt and its response; the run needs ${maxModelLen}`,
-      `start it with a longer context, or shorten data.max_prompt_length and data.max_response_length`,
-    );
+  requireContext(server, facts, maxModelLen);
   for (const sampling of samplings) requireReported(server, facts, sampling);
   await requireVocabulary(server, api, facts, vocab, asked);
+}
+
+/** What a server of each kind is started with for a longer context. */
+const contextOptions = { vllm: '--max-model-len', sglang: '--context-length' } as const;
+
+/** Throws PauseError `WrongServer` for a server that takes fewer tokens of a prompt and its response than `needed`. */
+export function requireContext(server: SamplingServer, { maxModelLen }: ServerFacts, needed: number): void {
+  if (needed <= maxModelLen) return;
+  throw wrongServer(
+    server.url,
+    `takes ${maxModelLen} tokens of a prompt and its response; the run needs ${needed}`,
+    `start it with ${contextOptions[server.api]} ${needed}, or shorten data.max_prompt_length and data.max_response_length`,
+  );
 }
 
 /**

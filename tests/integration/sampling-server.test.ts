@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';
 import { listWorkers } from '../../infra/nats/jobs/presence.ts';
+import { runWords } from '../cli.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import { SamplingServerUnderTest } from '../sampling-server.ts';
 
@@ -58,6 +59,19 @@ it('waits for a server that is gone, says so, and goes on when it is back', asyn
   expect(await run.log.status()).toMatchObject({ state: 'running' });
   await served.listen();
   await loop.reaches(run, 'completed');
+});
+
+it('is resumed only with a server that suits it', async () => {
+  const served = await serve('vllm');
+  const run = await loop.completed(recipe(served, 1));
+  const petrel = (...words: string[]) => runWords(loop.home, ['resume', run.runId, ...words]);
+  const more = 'trainer.total_training_steps=2';
+  served.faults.noUpdates = true;
+  await expect(petrel(more)).rejects.toMatchObject({ code: 'WrongServer' });
+  await expect(petrel(more, 'rollout.url=http://127.0.0.1:9')).rejects.toMatchObject({ code: 'ServerDown' });
+  served.faults.noUpdates = false;
+  await petrel(more, '--wait');
+  expect(await loop.iterations(run)).toHaveLength(2);
 });
 
 it('pauses for a server that keeps its weights, and goes on when it takes them', async () => {

@@ -91,6 +91,16 @@ describe.each(['vllm', 'sglang'] as const)('a server like %s that cannot sample 
     });
   });
 
+  it('with too short a context says how to start it, and the next job asks it again', async () => {
+    const sampler = await readySampler(await serve({ api }));
+    await expect(sampler.makeRoom({ maxSeqs: 2, maxModelLen: 116 })).rejects.toMatchObject({
+      code: 'WrongServer',
+      message: expect.stringContaining('takes 64 tokens of a prompt and its response; the run needs 116'),
+      hint: expect.stringMatching(/--(max-model-len|context-length) 116/),
+    });
+    await sampler.exited;
+  });
+
   it('that answers and keeps its weights is noticed at the first ones, and nothing is said to be loaded', async () => {
     const server = await serve({ api });
     server.faults.ignoresWeights = true;

@@ -14,7 +14,7 @@ import type {
 import type { SamplingServer } from '../../../../core/sampling-server.ts';
 import type { SamplingSettings } from '../../../../core/sampling-settings.ts';
 import { serverFailed, serverLost, serverNonsense, serverShared } from '../../../../infra/sampling-servers/faults.ts';
-import { isFiltered, requireReported } from '../../../../infra/sampling-servers/requirements.ts';
+import { isFiltered, requireContext, requireReported } from '../../../../infra/sampling-servers/requirements.ts';
 import type {
   AskedSample,
   SampledTokens,
@@ -69,6 +69,12 @@ export class HttpSampler implements OwningSampler {
 
   async makeRoom(room: SamplerRoom): Promise<void> {
     this.#streams.endAll();
+    try {
+      requireContext(this.#server, this.#facts, room.maxModelLen);
+    } catch (error) {
+      this.#discard();
+      throw error;
+    }
     this.#room = room;
     this.#streams.places = room.maxSeqs;
   }
@@ -107,10 +113,10 @@ export class HttpSampler implements OwningSampler {
 
   #requireFits({ prompt, maxNewTokens }: GenerateRequest): void {
     const whole = prompt.length + maxNewTokens;
-    const most = Math.min(this.#room.maxModelLen, this.#facts.maxModelLen);
+    const most = this.#room.maxModelLen;
     if (whole > most)
       throw new InvalidInputError(`a prompt and response of ${whole} tokens; there is room for ${most}`, {
-        hint: 'shorten data.max_prompt_length or data.max_response_length, or start the server with a longer context',
+        hint: 'shorten data.max_prompt_length or data.max_response_length',
       });
   }
 
