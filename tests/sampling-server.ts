@@ -25,6 +25,8 @@ export interface ServerFaults {
   noUpdates?: boolean;
   /** New weights are answered with success, and nothing is loaded. */
   ignoresWeights?: boolean;
+  /** At a load, somebody else gives it weights with this label. */
+  relabelled?: string;
   /** Loading fails, with this text. */
   loadFails?: string;
   /** Answers have no log-probs, or one that is no number. */
@@ -315,6 +317,7 @@ export class SamplingServerUnderTest {
 
   async #take(folder: string): Promise<void> {
     this.loaded.push(folder);
+    this.label = this.faults.relabelled ?? this.label;
     if (this.faults.ignoresWeights !== true) await this.#load(folder);
   }
 

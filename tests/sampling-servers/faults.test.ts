@@ -214,7 +214,7 @@ describe.each(['vllm', 'sglang'] as const)('a server like %s that cannot sample 
   it('whose turn another worker has gives ticks to whoever waits for it', async () => {
     const server = await serve({ api });
     const weightsFolder = mkdtempSync(join(folder, 'turn-'));
-    await (await samplerOf(server, { weightsFolder })).close();
+    await samplerOf(server, { weightsFolder });
     const [own = ''] = readdirSync(weightsFolder);
     const lock = join(weightsFolder, own, 'lock');
     writeFileSync(lock, String(process.pid));
@@ -235,6 +235,40 @@ describe.each(['vllm', 'sglang'] as const)('a server like %s that cannot sample 
     await server.listen();
     expect((await drain((await readySampler(server)).generate([request([1])]))).get(1)?.tokens).toHaveLength(6);
     expect(server.label).toMatch(/^petrel-f32-/);
+  });
+
+  it('that somebody else gives other weights in the middle of a load is shared, and not the wrong one', async () => {
+    const server = await serve({ api });
+    const sampler = await samplerOf(server);
+    Object.assign(server.faults, { relabelled: 'theirs', ignoresWeights: true });
+    await expect(
+      sampler.use({ type: 'folder', folder: model }, { format: 'F32', hash: 'blake3' }),
+    ).rejects.toMatchObject({ code: 'ServerShared', message: expect.stringContaining('given other weights') });
+  });
+
+  it('keeps nothing on the disk that petrel has written when nobody samples any more', async () => {
+    const weightsFolder = mkdtempSync(join(folder, 'kept-'));
+    const server = await serve({ api });
+    const samplers = [await readySampler(server, { weightsFolder }), await readySampler(server, { weightsFolder })];
+    const [own = ''] = readdirSync(weightsFolder);
+    expect(readdirSync(join(weightsFolder, own)).map((name) => name.replace(/-.*/, ''))).toEqual(['petrel', 'zeros']);
+    writeFileSync(join(weightsFolder, own, 'of-somebody'), '');
+    for (const sampler of samplers) await sampler.close();
+    expect(readdirSync(join(weightsFolder, own))).toEqual(['of-somebody']);
+  });
+
+  it('is given weights that another worker has written, and can give them to others', async () => {
+    const weightsFolder = mkdtempSync(join(folder, 'same-'));
+    const server = await serve({ api });
+    const samplers = [await readySampler(server, { weightsFolder }), await readySampler(server, { weightsFolder })];
+    const read = samplers.map(async (sampler) => {
+      const bytes = Buffer.alloc(64);
+      await sampler.readPublished?.('F32', 0, bytes);
+      return bytes;
+    });
+    const [one, two] = await Promise.all(read);
+    expect(one?.some((byte) => byte !== 0)).toBe(true);
+    expect(two).toEqual(one);
   });
 
   it('that somebody else gives other weights is noticed by the samples', async () => {

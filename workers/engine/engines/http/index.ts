@@ -3,7 +3,7 @@
  * it is nothing but requests; which server, the job says.
  */
 import { createHash } from 'node:crypto';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { serverRoot, httpName } from '../../../../core/sampling-server.ts';
 import type { SamplingServer } from '../../../../core/sampling-server.ts';
 import { InvalidInputError } from '../../../../core/errors.ts';
@@ -15,9 +15,10 @@ import type { SamplingApi, ServerFacts } from '../../../../infra/sampling-server
 import { vocabOf } from '../../../../models/config.ts';
 import { readConfigJson } from '../../../../models/folder.ts';
 import { namedKey } from '../../../../rewards/host/named-key.ts';
+import { inTurn } from './folder-turn.ts';
 import { parametersOf } from './parameters.ts';
 import { HttpSampler } from './sampler.ts';
-import { ServerWeights } from './server-weights.ts';
+import { removeLeft } from './weights-folder.ts';
 
 /** `tick`: called while a server does not answer yet. */
 export function httpSamplers(tick: () => void, env: NodeJS.ProcessEnv = process.env): SamplingEngine {
@@ -47,7 +48,8 @@ export function httpSamplers(tick: () => void, env: NodeJS.ProcessEnv = process.
         await requireSuits(server, api, found, { vocab, maxModelLen: 1, samplings: [] });
         return found;
       };
-      const facts = await ServerWeights.inTurn(folder, suiting, tick);
+      const facts = await inTurn(folder, suiting, tick);
+      await removeLeft(dirname(folder));
       return new HttpSampler({
         ...{ server, api, facts, folder, model, vocab },
         parameters: await parametersOf(model, compute),

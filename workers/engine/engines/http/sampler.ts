@@ -1,4 +1,4 @@
-/** A sampler that is a server of others: each sample is a request, and new weights lie in a folder that it sees. */
+/** A sampler that is a server at `rollout.url`: a sample is a request, and new weights lie in a folder that it sees. */
 import { createHash } from 'node:crypto';
 import { InvalidInputError, PetrelError, PreemptedError } from '../../../../core/errors.ts';
 import type { EngineParameter, WeightsFormat } from '../../../../core/parameters.ts';
@@ -108,7 +108,7 @@ export class HttpSampler implements OwningSampler {
   /** The next job asks the server again what it is, and gives it the weights. */
   #discard(): void {
     this.#exit();
-    void this.#weights.close();
+    this.#weights.close().catch((error: unknown) => console.error(`weights of a server: ${String(error)}`));
   }
 
   #requireFits({ prompt, maxNewTokens }: GenerateRequest): void {

@@ -1,6 +1,6 @@
 /**
- * The weights of a server of others: they are written into a folder that the server sees, the server loads them, and
- * its log-probs show that it has.
+ * The weights of a server at `rollout.url`: they are written into a folder that the server sees, the server loads
+ * them, and its log-probs show that it has.
  *
  * The label of its weights says who has loaded what. A server that has loaded nothing since it started proves two
  * things first. With weights that are all 0, every token must have the same probability: so a call that answers and
@@ -12,9 +12,8 @@
 import { log } from '../../../../core/math/log.ts';
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { copyFile, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, mkdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { PauseError } from '../../../../core/errors.ts';
 import type { Digest } from '../../../../core/ids.ts';
 import type { EngineParameter, WeightsFormat } from '../../../../core/parameters.ts';
 import type { Call, StateSource } from '../../../../core/ports/policy.ts';
@@ -24,15 +23,16 @@ import type { SamplingServer } from '../../../../core/sampling-server.ts';
 import { serverNonsense, serverShared, wrongServer } from '../../../../infra/sampling-servers/faults.ts';
 import { loadingLabel, ownLabel, untouched } from '../../../../infra/sampling-servers/sampling-api.ts';
 import type { SamplingApi, ServerFacts } from '../../../../infra/sampling-servers/sampling-api.ts';
-import { ticking } from '../../../../infra/sampling-servers/ticking.ts';
 import { digestOf } from '../../../../log/objects/digest.ts';
 import { checkRoom } from '../../../../infra/store/free-space.ts';
 import { copyCompanions } from '../../../../models/folder.ts';
-import { withLock } from '../../../../models/hub/lock.ts';
+import { inTurn } from './folder-turn.ts';
 import { isNear, isSame } from './numbers.ts';
 import type { Numbers } from './numbers.ts';
 import { rowsOfTokens } from './parameters.ts';
 import { PublishedFile } from './published-file.ts';
+import { asUnwritable } from './unwritable.ts';
+import { removed, removeOthers, removeWeights, writing, zeros } from './weights-folder.ts';
 
 export interface ServerWeightsPorts {
   readonly server: SamplingServer;
@@ -55,18 +55,17 @@ interface Written {
 }
 
 const weightsFile = 'model.safetensors';
-const writing = 'writing-';
 /** Tokens of the prompt, and of the answer. */
 const probed = 8;
 /** Largest difference to −ln V where all tokens are equally likely: bf16 rounds no logit of 0. */
 const uniformTolerance = 1e-3;
-/** Age of a folder that nobody writes any more. */
-const leftMs = 86_400_000;
 
 export class ServerWeights {
   readonly #ports: ServerWeightsPorts;
   /** The file of these weights, from which they can be read while they come into it. */
   #file: PublishedFile | undefined;
+  /** The label of the server while this worker loads. */
+  #loading = '';
 
   constructor(ports: ServerWeightsPorts) {
     this.#ports = ports;
@@ -76,46 +75,28 @@ export class ServerWeights {
     return `${ownLabel}${format.toLowerCase()}-${digest.slice(0, 32)}`;
   }
 
-  /** The folder of a server's weights, and the lock of those that load them. Throws PauseError `WrongServer`. */
-  static async inTurn<T>(folder: string, work: () => Promise<T>, tick?: () => void): Promise<T> {
-    await mkdir(folder, { recursive: true }).catch((cause: unknown) => {
-      throw unwritable(folder, cause);
-    });
-    const begun = ticking(tick);
-    try {
-      return await withLock(join(folder, 'lock'), async () => {
-        begun();
-        return await work();
-      });
-    } finally {
-      begun();
-    }
-  }
-
   /** Resolves with the digest of what the server has now. */
   async use(source: StateSource, { format, hash }: NamedWeights, call?: Call): Promise<Digest> {
     const { folder } = this.#ports;
     const written = join(folder, `${writing}${randomUUID()}`);
-    await mkdir(written, { recursive: true }).catch((cause: unknown) => {
-      throw unwritable(folder, cause);
-    });
     try {
+      await mkdir(written, { recursive: true });
       const file = await this.#write(written, source, format, call);
       const digest = await file.digest(hash, call);
       const label = ServerWeights.labelOf(format, digest);
       const path = join(folder, label);
       const turn = async () => {
-        if (!existsSync(path)) await rename(written, path);
-        await this.#give({ path, file, isBase: source.type === 'folder' }, label, call);
-        await this.#removeOthers(path);
+        const given = await this.#moved(written, path, file);
+        await this.#give({ path, file: given, isBase: source.type === 'folder' }, label, call);
+        await removeOthers(folder, path);
       };
-      await ServerWeights.inTurn(folder, turn, call?.tick);
+      await inTurn(folder, turn, call?.tick);
       return digest;
     } catch (error) {
-      await this.close();
-      throw error;
+      await this.#closeFile();
+      throw asUnwritable(folder, error);
     } finally {
-      await rm(written, { recursive: true, force: true });
+      await removed(written);
     }
   }
 
@@ -126,7 +107,13 @@ export class ServerWeights {
     await file.read(start, into);
   }
 
+  /** The server has read its weights: they are removed, unless another worker loads just now. */
   async close(): Promise<void> {
+    await this.#closeFile();
+    await removeWeights(this.#ports.folder);
+  }
+
+  async #closeFile(): Promise<void> {
     const file = this.#file;
     this.#file = undefined;
     await file?.close();
@@ -135,7 +122,7 @@ export class ServerWeights {
   async #write(path: string, source: StateSource, format: WeightsFormat, call?: Call): Promise<PublishedFile> {
     const { folder, model, parameters } = this.#ports;
     await checkRoom('the folder of rollout.weights_dir', folder, publishedBytes(parameters, format));
-    await this.close();
+    await this.#closeFile();
     const file = await PublishedFile.create(join(path, weightsFile), parameters, format);
     this.#file = file;
     await file.fill(source, call);
@@ -144,17 +131,29 @@ export class ServerWeights {
     return file;
   }
 
+  /** The file in its place. Where another worker has put the same weights, its file serves, and this one is closed. */
+  async #moved(written: string, path: string, file: PublishedFile): Promise<PublishedFile> {
+    if (!existsSync(path)) {
+      await rename(written, path);
+      return file;
+    }
+    const there = await PublishedFile.open(join(path, weightsFile), this.#ports.parameters, file.format);
+    this.#file = there;
+    await file.close();
+    return there;
+  }
+
   /** Gives the weights to the server, unless it has them: another worker of the run has loaded them. */
   async #give(written: Written, label: string, call?: Call): Promise<void> {
-    const { api, server } = this.#ports;
+    const { api } = this.#ports;
     const before = await api.label();
     if (before === label) return;
     const loading = `${loadingLabel}-${randomUUID()}`;
     // The weights are undefined from here on, also when this process dies.
     await api.setLabel(loading);
+    this.#loading = loading;
     if (before.startsWith(ownLabel) && !before.startsWith(loadingLabel)) await this.#giveNext(written);
     else await this.#giveFirst(written, before === untouched, call);
-    if ((await api.label()) !== loading) throw serverShared(server.url, 'was given other weights at the same time');
     await api.setLabel(label);
   }
 
@@ -184,7 +183,7 @@ export class ServerWeights {
   /** With all weights 0, every token has the same probability. Throws PauseError `WrongServer`. */
   async #giveZeros(): Promise<Numbers> {
     const { server, api, folder, model, parameters, vocab } = this.#ports;
-    const path = join(folder, `zeros-${shapesDigest(parameters)}`);
+    const path = join(folder, `${zeros}${shapesDigest(parameters)}`);
     if (!existsSync(join(path, weightsFile))) {
       await mkdir(path, { recursive: true });
       await copyModelFiles(model, path);
@@ -223,7 +222,7 @@ export class ServerWeights {
       const { tokens, logProbs } = await this.#ask(mirror);
       return { tokens: tokens.map(mirror), logProbs };
     } finally {
-      await rm(path, { recursive: true, force: true });
+      await removed(path);
     }
   }
 
@@ -272,18 +271,12 @@ export class ServerWeights {
       tokens.push(...made.tokens);
       logProbs.push(...made.logProbs);
     }
+    // Whoever else loads has set another label before: then the answer says nothing of this worker's weights.
+    if ((await api.label()) !== this.#loading)
+      throw serverShared(server.url, 'was given other weights at the same time');
     if (tokens.length !== maxNewTokens)
       throw serverNonsense(server.url, `${tokens.length} tokens where ${maxNewTokens} were asked for`);
     return { tokens, logProbs };
-  }
-
-  /** Removes older weights, and what dead processes have left. */
-  async #removeOthers(path: string): Promise<void> {
-    for (const name of await readdir(this.#ports.folder)) {
-      const other = join(this.#ports.folder, name);
-      const isLeft = name.startsWith(writing) && (await stat(other)).mtimeMs < Date.now() - leftMs;
-      if (isLeft || (name.startsWith(ownLabel) && other !== path)) await rm(other, { recursive: true, force: true });
-    }
   }
 }
 
@@ -301,10 +294,3 @@ const shown = ({ logProbs }: Numbers): string =>
     .slice(0, 3)
     .map((value) => value.toFixed(3))
     .join(', ');
-
-const unwritable = (folder: string, cause: unknown): PauseError =>
-  new PauseError('WrongServer', `the folder for the server’s weights cannot be written: ${folder}`, {
-    where: 'rollout.weights_dir',
-    hint: 'set rollout.weights_dir to a folder that the workers can write and the server can read',
-    cause,
-  });
