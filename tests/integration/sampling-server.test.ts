@@ -1,4 +1,4 @@
-/** Runs on a real stack whose responses a server of others samples: two workers ask it, beside a trainer. */
+/** Runs on a real stack whose responses a server at `rollout.url` samples: two workers ask it, beside a trainer. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
@@ -38,6 +38,8 @@ it('trains with a server that wants a key, which no record and no file holds', a
   expect((await loop.iterations(run)).length).toBeGreaterThan(1);
   // Zeros, a mirrored model, and each iteration's weights once, although two workers ask.
   expect(server?.loaded).toHaveLength(2 + (await loop.iterations(run)).length);
+  // The run has ended: nothing is kept for its server.
+  await expect.poll(() => readdirSync(join(loop.home, 'sampling-servers'))).toEqual([]);
   for (const file of readdirSync(loop.home, { recursive: true, encoding: 'utf8' })) {
     const path = join(loop.home, file);
     if (statSync(path).isFile()) expect(readFileSync(path).includes(secret), file).toBe(false);

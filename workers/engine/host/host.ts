@@ -264,9 +264,10 @@ export class EngineHost {
     await this.#samplers.interrupt(engine);
   }
 
-  /** The run paused or ended: drops its samples in flight. */
+  /** The run paused or ended: drops its samples in flight, and the weights of its server. */
   async abandon(runId: RunId): Promise<void> {
     await this.#samplers.abandon(runId);
+    await this.#weights.leave(runId);
   }
 
   /** This worker leaves: drops the samples in flight and starts no new ones. */
