@@ -21,7 +21,7 @@ const issues = (rollout: Tree, more: Tree = {}) =>
   runIssues(recipe(rollout, more)).map(({ path, message }) => `${path}: ${message}`);
 const here = { name: 'vllm', url: 'http://127.0.0.1:8000' };
 
-describe('a server of others that samples', () => {
+describe('a server that somebody runs and that samples', () => {
   it('is what jobs get, with the name of its key', () => {
     const given = recipe({ ...here, api_key: 'env:KEY', weights_dir: '/shared', timeout: 12 });
     expect(samplerEngine(given)).toBe('http');
@@ -45,7 +45,7 @@ describe('a server of others that samples', () => {
     [{ ...here, url: 'gpu:8000' }, [/^rollout\.url: this is no address/]],
     [{ url: here.url }, [/^rollout\.name: .*what kind of server/]],
     [{ name: 'sglang' }, [/^rollout\.url: SGLang samples as a server that you start/]],
-    [{ api_key: 'env:KEY' }, [/^rollout\.api_key: it is for a server of others/]],
+    [{ api_key: 'env:KEY' }, [/^rollout\.api_key: it is for a vLLM or SGLang server that you run/]],
   ])('with %j has these issues: %j', (rollout, expected) => {
     expect(issues(rollout)).toEqual(expected.map((pattern) => expect.stringMatching(pattern) as string));
   });

@@ -1,4 +1,4 @@
-/** Checks of `rollout.url`: a server of others that samples. */
+/** Checks of `rollout.url`: a vLLM or SGLang server that somebody runs and that samples. */
 import { shownUrl } from '../endpoint.ts';
 import { samplesResponses } from '../run-kinds.ts';
 import { isOnThisMachine, samplingApis } from '../sampling-server.ts';
@@ -28,8 +28,8 @@ function withoutServer({ rollout }: Recipe): RecipeIssue[] {
       : []),
     ...unused.map((name) => ({
       path: `rollout.${name}`,
-      message: 'it is for a server of others, and none is named',
-      expected: 'null, or rollout.url',
+      message: 'it is for a vLLM or SGLang server that you run, and none is named',
+      expected: 'null, or the server’s address beside it: rollout.url',
     })),
   ];
 }
