@@ -48,5 +48,5 @@ export const chatUrl = (url: string): string => `${baseUrl(url)}/chat/completion
 /** The URL without a final slash, and without the path of one call. */
 export const baseUrl = (url: string): string => url.replace(/\/+$/, '').replace(/\/chat\/completions$/, '');
 
-/** The URL for texts, without what follows `?`, which may hold a key. */
-export const shownUrl = (url: string): string => url.replace(/[?#].*$/, '');
+/** The URL for texts, without a name and password, and without what follows `?`: each may hold a key. */
+export const shownUrl = (url: string): string => url.replace(/[?#].*$/, '').replace(/^(\w+:\/\/)[^/]*@/, '$1');

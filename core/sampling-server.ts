@@ -18,6 +18,10 @@ export interface SamplingServer {
 /** Name of the engine that samples with such servers. Every worker has it. */
 export const httpName = 'http';
 
+/** Names of these engines that a recipe can choose: a server is chosen by `rollout.url`. */
+export const namesOfEngines = (engines: readonly { readonly name: string }[]): readonly string[] =>
+  [...new Set(engines.map(({ name }) => name))].filter((name) => name !== httpName);
+
 /** Is it an address of the machine that asks? Then server and worker have the same files. */
 export function isOnThisMachine(url: string): boolean {
   const host = new URL(url).hostname;

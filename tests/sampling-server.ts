@@ -19,10 +19,14 @@ import { nativeEngines } from '../workers/engine/engines/native/index.ts';
 
 /** What a test may have go wrong. */
 export interface ServerFaults {
+  /** It answers nothing, and makes no token, before this has resolved. */
+  held?: Promise<void>;
   /** It has no calls for new weights. */
   noUpdates?: boolean;
   /** New weights are answered with success, and nothing is loaded. */
   ignoresWeights?: boolean;
+  /** At a load, somebody else gives it weights with this label. */
+  relabelled?: string;
   /** Loading fails, with this text. */
   loadFails?: string;
   /** Answers have no log-probs, or one that is no number. */
@@ -160,6 +164,7 @@ export class SamplingServerUnderTest {
     let text = '';
     for await (const piece of request) text += String(piece);
     const body = (text === '' ? {} : JSON.parse(text)) as Json;
+    await this.faults.held;
     // As vLLM's --api-key: only these paths are guarded.
     const isGuarded = /^\/(v1|inference|generate)/.test(path);
     if (this.shape.key !== undefined && isGuarded && request.headers.authorization !== `Bearer ${this.shape.key}`)
@@ -312,6 +317,7 @@ export class SamplingServerUnderTest {
 
   async #take(folder: string): Promise<void> {
     this.loaded.push(folder);
+    this.label = this.faults.relabelled ?? this.label;
     if (this.faults.ignoresWeights !== true) await this.#load(folder);
   }
 

@@ -100,7 +100,7 @@ export function jobNeeds(message: JobMessage, ports: NeedPorts): Need[] {
   ];
 }
 
-/** A server of others that samples. The job itself finds that it is gone; then it is asked until it is back. */
+/** A server at `rollout.url` that samples. The job itself finds that it is gone; then it is asked until it is back. */
 const serverNeed = (server: SamplingServer): Need => ({
   name: `the server ${shownUrl(server.url)}`,
   check: async () => undefined,

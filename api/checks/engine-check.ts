@@ -12,6 +12,7 @@ import { refusedHint, refusedText } from '../../core/wire/engine-proof.ts';
 import type { Role } from '../../core/roles.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
 import { environmentOf } from '../../infra/engines/environment.ts';
+import { namesOfEngines } from '../../core/sampling-server.ts';
 import { engineReport } from '../../infra/engine-proof.ts';
 import { plansOf } from '../engine-plans.ts';
 import { openLiveSource } from '../live-source.ts';
@@ -73,7 +74,7 @@ export function requireEngines(recipe: Recipe, { trainer, rollout }: EnginesByRo
 
 /** Workers that come later may have it, so none at all is no refusal. */
 function requireEngine(where: string, wanted: string, engines: readonly EngineFacts[]): void {
-  const names = [...new Set(engines.map(({ name }) => name))];
+  const names = namesOfEngines(engines);
   if (names.length === 0 || names.includes(wanted)) return;
   throw new InvalidInputError(`${where}: no worker has the engine ${wanted}; they have ${names.join(', ')}`, {
     where,

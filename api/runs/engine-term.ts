@@ -11,6 +11,7 @@ import { offeredProfile } from '../../core/records/former-profiles.ts';
 import type { NumericProfile } from '../../core/records/schema.ts';
 import type { EngineFacts } from '../../core/wire/engine-facts.ts';
 import type { Presence } from '../../core/wire/messages.ts';
+import { namesOfEngines } from '../../core/sampling-server.ts';
 import { adoptableUntil } from '../../log/run/earlier-batches.ts';
 import type { EngineChange } from '../../log/run/terms.ts';
 import type { Head, RunLog } from '../../log/run/run-log.ts';
@@ -61,7 +62,7 @@ export function chosenArithmetic(
   const facts = engines.find(({ name }) => name === engine);
   const where = 'trainer.engine';
   if (facts === undefined) {
-    const names = [...new Set(engines.map(({ name }) => name))].join(', ');
+    const names = namesOfEngines(engines).join(', ');
     throw new InvalidInputError(`${where}: no trainer has the engine ${engine}; they have ${names || 'none'}`, {
       where,
       hint: `petrel engine install ${engine}, then petrel down and petrel up`,

@@ -19,7 +19,9 @@ import { pinPosition } from '../../log/run/retention-log.ts';
 import type { Head } from '../../log/run/run-log.ts';
 import { openNextTerm } from '../../log/run/terms.ts';
 import type { EngineChange } from '../../log/run/terms.ts';
+import { parseStoredRecipe } from '../../core/recipe/index.ts';
 import { checkEngines } from '../checks/engine-check.ts';
+import { askServer } from '../checks/sampling-server-check.ts';
 import type { ApiContext } from '../context.ts';
 import { fullDisks } from '../stack.ts';
 import { beginMetricsFile } from './metrics-file.ts';
@@ -78,6 +80,7 @@ export async function resumeRun(
   refuseResume(found, status, wanted);
   const plan = await planTerm(found, status, wanted);
   if (plan !== undefined) await refuseIfAtWork(found, plan, wanted, home);
+  await requireServer(found, wanted, context);
   if (plan !== undefined && (await request.accept?.(plan)) === false) return undefined;
   await claimName(home, found.log.store);
   if (request.newStore === true) {
@@ -129,6 +132,14 @@ async function changesOf(
     await checkEngines(changed.recipe, folder, home);
   }
   return changed;
+}
+
+/** A server that samples must suit the run when it goes on, as it must when it starts. */
+async function requireServer({ log }: FoundRun, { changed }: TermRequest, { home, env }: ApiContext): Promise<void> {
+  const revision = await log.revision();
+  const recipe = changed?.recipe ?? parseStoredRecipe(revision.recipe);
+  const { reference, model } = changed?.inputs ?? revision.inputs;
+  await askServer(recipe, env, () => modelFolder(log.store, reference ?? model, join(home, 'cache'), 'text'));
 }
 
 /**

@@ -21,6 +21,12 @@ const TOKEN_SHAPES: readonly { readonly shape: RegExp; readonly what: string; re
   { shape: /:\/\/[^/\s:@]+:[^/\s@]+@/, what: 'an address with a password', variable: 'SERVICE_URL' },
 ];
 
+/** Addresses of services, and the key beside each that names the variable with the service's key. */
+const KEY_BESIDE: Readonly<Record<string, string>> = {
+  'rollout.url': 'rollout.api_key',
+  'reward.endpoint.url': 'reward.endpoint.api_key',
+};
+
 const SECRET_NAME = /(?:^|[_-])(?:token|secret|password|passwd|api[_-]?key|access[_-]?key|credentials?)$/i;
 
 /** Is the text a reference to a secret (`env:NAME`)? */
@@ -44,10 +50,14 @@ function secretIssue(value: string, path: readonly string[]): RecipeIssue | unde
   const known = TOKEN_SHAPES.find(({ shape }) => shape.test(value));
   if (known === undefined && !(SECRET_NAME.test(name) && value !== '')) return undefined;
   const variable = known?.variable ?? name.toUpperCase().replace(/-/g, '_');
+  const beside = KEY_BESIDE[path.join('.')];
   return {
     path: path.join('.'),
     message: `looks like ${known?.what ?? 'a secret'}; recipes are stored and shown, so they must not contain secrets`,
-    hint: `put it into an environment variable and write env:${variable}`,
+    hint:
+      beside === undefined
+        ? `put it into an environment variable and write env:${variable}`
+        : `leave it out of the address; a variable of the workers holds the service’s key: ${beside}=env:NAME`,
     secret: true,
   };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Tree } from './merge.ts';
 import { mergeTrees } from './merge.ts';
-import { parseRecipe } from './parse.ts';
+import { checkRecipe, parseRecipe } from './parse.ts';
 import { runIssues } from './runnable.ts';
 import { samplerEngine, samplingServer } from './sampling.ts';
 
@@ -21,7 +21,7 @@ const issues = (rollout: Tree, more: Tree = {}) =>
   runIssues(recipe(rollout, more)).map(({ path, message }) => `${path}: ${message}`);
 const here = { name: 'vllm', url: 'http://127.0.0.1:8000' };
 
-describe('a server of others that samples', () => {
+describe('a server that somebody runs and that samples', () => {
   it('is what jobs get, with the name of its key', () => {
     const given = recipe({ ...here, api_key: 'env:KEY', weights_dir: '/shared', timeout: 12 });
     expect(samplerEngine(given)).toBe('http');
@@ -41,12 +41,23 @@ describe('a server of others that samples', () => {
     [{ name: 'vllm', url: 'https://gpu.example:8000', weights_dir: '/nfs/weights' }, []],
     [{ name: 'vllm', url: 'http://gpu:8000' }, [/^rollout\.weights_dir: the server is another machine/]],
     [{ ...here, weights_dir: 'weights' }, [/^rollout\.weights_dir: .*the whole path/]],
+    [{ ...here, url: 'http://secret@127.0.0.1:8000' }, [/^rollout\.url: it has a user name or a password/]],
     [{ ...here, url: 'gpu:8000' }, [/^rollout\.url: this is no address/]],
     [{ url: here.url }, [/^rollout\.name: .*what kind of server/]],
     [{ name: 'sglang' }, [/^rollout\.url: SGLang samples as a server that you start/]],
-    [{ api_key: 'env:KEY' }, [/^rollout\.api_key: it is for a server of others/]],
+    [{ api_key: 'env:KEY' }, [/^rollout\.api_key: it is for a vLLM or SGLang server that you run/]],
   ])('with %j has these issues: %j', (rollout, expected) => {
     expect(issues(rollout)).toEqual(expected.map((pattern) => expect.stringMatching(pattern) as string));
+  });
+
+  it('is named without its login in the refusal', () => {
+    const found = runIssues(recipe({ ...here, url: 'http://secret@127.0.0.1:8000' }));
+    expect(found).toMatchObject([{ expected: 'the address alone: http://127.0.0.1:8000' }]);
+    expect(JSON.stringify(found)).not.toContain('secret');
+    expect(found[0]?.hint).toContain('rollout.api_key=env:NAME');
+    const checked = checkRecipe({ rollout: { ...here, url: 'http://me:secret@127.0.0.1:8000' } });
+    expect(JSON.stringify(checked)).not.toContain('me:secret');
+    expect(JSON.stringify(checked)).toContain('rollout.api_key=env:NAME');
   });
 
   it('has its key by the name of a variable only', () => {

@@ -1,4 +1,5 @@
-/** Checks of `rollout.url`: a server of others that samples. */
+/** Checks of `rollout.url`: a vLLM or SGLang server that somebody runs and that samples. */
+import { shownUrl } from '../endpoint.ts';
 import { samplesResponses } from '../run-kinds.ts';
 import { isOnThisMachine, samplingApis } from '../sampling-server.ts';
 import type { RecipeIssue } from './issues.ts';
@@ -27,17 +28,33 @@ function withoutServer({ rollout }: Recipe): RecipeIssue[] {
       : []),
     ...unused.map((name) => ({
       path: `rollout.${name}`,
-      message: 'it is for a server of others, and none is named',
-      expected: 'null, or rollout.url',
+      message: 'it is for a vLLM or SGLang server that you run, and none is named',
+      expected: 'null, or the server’s address beside it: rollout.url',
     })),
   ];
 }
 
 function urlIssues({ rollout }: Recipe): RecipeIssue[] {
   const url = rollout.url ?? '';
+  const [received, expected] = [shownUrl(url), 'http://… or https://…: http://host:8000'];
+  if (isUrl(url) && hasLogin(url))
+    return [
+      {
+        path: 'rollout.url',
+        message: 'it has a user name or a password, which records and texts would show',
+        expected: `the address alone: ${received}`,
+        received: 'an address with a login',
+        hint: 'put the server’s key into a variable of the workers, and set rollout.api_key=env:NAME: it is sent as a bearer token',
+      },
+    ];
   if (isUrl(url)) return [];
   const message = 'this is no address of a server';
-  return [{ path: 'rollout.url', message, expected: 'http://… or https://…: http://host:8000', received: url }];
+  return [{ path: 'rollout.url', message, expected, received }];
+}
+
+function hasLogin(url: string): boolean {
+  const { username, password } = new URL(url);
+  return username !== '' || password !== '';
 }
 
 function isUrl(text: string): boolean {

@@ -10,13 +10,16 @@ import { serverRoot } from '../../core/sampling-server.ts';
 import type { SamplingServer } from '../../core/sampling-server.ts';
 import { outboundWays } from '../outbound/ways.ts';
 import { serverDown, serverFailed, serverLost, serverNonsense, serverRefused } from './faults.ts';
+import { ticking } from './ticking.ts';
 
-/** What a caller has resolved in its own environment. */
-export interface ServerKey {
+/** What a caller has resolved in its own environment, and how it hears of a wait. */
+export interface ServerCaller {
   /** Value of the variable that `apiKey` names. */
   readonly key?: string;
   /** Removes the key from a text. */
   readonly clean: (text: string) => string;
+  /** Called while a request waits for its answer, which is no longer than the server may be silent. */
+  readonly tick?: () => void;
 }
 
 export interface Asked {
@@ -44,11 +47,13 @@ export class ServerConnection {
   readonly root: string;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #clean: (text: string) => string;
+  readonly #tick: (() => void) | undefined;
 
-  constructor(server: SamplingServer, { key, clean }: ServerKey) {
+  constructor(server: SamplingServer, { key, clean, tick }: ServerCaller) {
     this.server = server;
     this.root = serverRoot(server.url);
     this.#clean = clean;
+    this.#tick = tick;
     this.#headers = {
       'content-type': 'application/json',
       ...(key !== undefined && { authorization: `Bearer ${key}` }),
@@ -57,13 +62,16 @@ export class ServerConnection {
 
   /** Any answer, whatever its status. Throws UnfitError `ServerDown`, or the signal's reason. */
   async ask(method: 'GET' | 'POST', path: string, body?: object, asked: Asked = {}): Promise<JsonAnswer> {
-    const response = await this.#begin(method, path, body, asked);
+    const answered = ticking(this.#tick);
     try {
-      const text = await whole(response);
+      const response = await this.#begin(method, path, body, asked);
+      const text = await whole(response).catch((error: unknown) => {
+        asked.signal?.throwIfAborted();
+        throw serverDown(this.server.url, reasonOf(error));
+      });
       return { status: response.statusCode ?? 0, text, json: parsed(text) };
-    } catch (error) {
-      asked.signal?.throwIfAborted();
-      throw serverDown(this.server.url, reasonOf(error));
+    } finally {
+      answered();
     }
   }
 
@@ -77,10 +85,19 @@ export class ServerConnection {
   }
 
   /**
-   * The events of a stream, until it says that it is done. Throws RetryableError `EngineExited` when it breaks off or
-   * is silent, what `fault` makes of another status, and the signal's reason.
+   * The events of a stream, until it says that it is done. Throws RetryableError `ServerFailed` when it breaks off,
+   * `EngineExited` when it is silent, what `fault` makes of another status, and the signal's reason.
    */
   async *events(path: string, body: object, asked: Asked = {}): AsyncGenerator<unknown> {
+    const ended = ticking(this.#tick);
+    try {
+      yield* this.#events(path, body, asked);
+    } finally {
+      ended();
+    }
+  }
+
+  async *#events(path: string, body: object, asked: Asked): AsyncGenerator<unknown> {
     const response = await this.#begin('POST', path, body, asked);
     const status = response.statusCode ?? 0;
     try {
@@ -93,10 +110,11 @@ export class ServerConnection {
         if (event === undefined) throw this.nonsense(`an event that is no JSON: ${this.shown(data)}`);
         yield event;
       }
-      if (!isDone) throw serverLost(this.server.url, 'the stream of a sample ended in the middle');
+      if (!isDone) throw serverFailed(this.server.url, 'the stream of a sample ended in the middle');
     } catch (error) {
       asked.signal?.throwIfAborted();
-      if (isConnectionError(error)) throw serverLost(this.server.url, reasonOf(error));
+      if (isSilence(error)) throw serverLost(this.server.url, reasonOf(error));
+      if (isConnectionError(error)) throw serverFailed(this.server.url, `a stream broke off: ${reasonOf(error)}`);
       throw error;
     } finally {
       response.destroy();
@@ -157,12 +175,13 @@ export class ServerConnection {
           method,
           headers: { ...this.#headers, ...length },
           agent: secure ? httpsAgent : httpAgent,
+          // Of silence: it begins again with each piece of the answer.
+          timeout: silenceMs,
           ...(signal && { signal }),
         },
         (response) => resolve((answer = response)),
       );
-      // Of the connection's silence: it begins again with each piece of the answer.
-      sent.setTimeout(silenceMs, () => (answer ?? sent).destroy(new Error(`silent for ${silenceMs / 1000} s`)));
+      sent.on('timeout', () => (answer ?? sent).destroy(new Silence(silenceMs)));
       sent.on('error', (error: NodeJS.ErrnoException) => {
         const wasClosed = sent.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
         if (wasClosed && way === 'kept') resolve(undefined);
@@ -205,12 +224,21 @@ function parsed(text: string): unknown {
   }
 }
 
+/** A server that sends nothing for the whole time limit. */
+class Silence extends Error {
+  constructor(ms: number) {
+    super(`silent for ${ms / 1000} s`);
+  }
+}
+
+const isSilence = (error: unknown): boolean => error instanceof Silence;
+
 /** Node's errors of a connection have a code, or say that it was aborted. */
 const isConnectionError = (error: unknown): boolean =>
   error instanceof Error &&
   error.name !== 'AbortError' &&
   !('kind' in error) &&
-  ('code' in error || /silent|aborted/.test(error.message));
+  ('code' in error || error.message.includes('aborted'));
 
 /** A name with several addresses gives one error for each, and no text of its own. */
 function reasonOf(error: unknown): string {

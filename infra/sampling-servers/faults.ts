@@ -15,7 +15,7 @@ export function serverDown(url: string, what: string): UnfitError {
   });
 }
 
-/** A connection that broke while an answer came. The job comes again. */
+/** A server that is gone, or silent, in the middle of a sample. The job comes again. */
 export function serverLost(url: string, what: string): RetryableError {
   return new RetryableError('EngineExited', `the sampling server ${shownUrl(url)} was lost: ${what}`, {
     hint: `see the server's log; jobs wait until ${shownUrl(url)} answers again`,

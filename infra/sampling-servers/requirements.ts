@@ -3,7 +3,7 @@ import { PetrelError } from '../../core/errors.ts';
 import type { SamplingServer } from '../../core/sampling-server.ts';
 import type { SamplingSettings } from '../../core/sampling-settings.ts';
 import { ServerConnection } from './connection.ts';
-import type { Asked, ServerKey } from './connection.ts';
+import type { Asked, ServerCaller } from './connection.ts';
 import { wrongServer } from './faults.ts';
 import type { SamplingApi, ServerFacts } from './sampling-api.ts';
 import { SglangApi } from './sglang.ts';
@@ -12,8 +12,8 @@ import { VllmApi } from './vllm.ts';
 /** The client of each interface. A new one is a file beside this one and a line here. */
 const clients = { vllm: VllmApi, sglang: SglangApi } as const;
 
-export const openServer = (server: SamplingServer, key: ServerKey): SamplingApi =>
-  new clients[server.api](new ServerConnection(server, key));
+export const openServer = (server: SamplingServer, caller: ServerCaller): SamplingApi =>
+  new clients[server.api](new ServerConnection(server, caller));
 
 /** What a run asks of its server. */
 export interface ServerWishes {
@@ -33,14 +33,22 @@ export async function requireSuits(
   { vocab, maxModelLen, samplings }: ServerWishes,
   asked: Asked = {},
 ): Promise<void> {
-  if (maxModelLen > facts.maxModelLen)
-    throw wrongServer(
-      server.url,
-      `takes ${facts.maxModelLen} tokens of a prompt and its response; the run needs ${maxModelLen}`,
-      `start it with a longer context, or shorten data.max_prompt_length and data.max_response_length`,
-    );
+  requireContext(server, facts, maxModelLen);
   for (const sampling of samplings) requireReported(server, facts, sampling);
   await requireVocabulary(server, api, facts, vocab, asked);
+}
+
+/** What a server of each kind is started with for a longer context. */
+const contextOptions = { vllm: '--max-model-len', sglang: '--context-length' } as const;
+
+/** Throws PauseError `WrongServer` for a server that takes fewer tokens of a prompt and its response than `needed`. */
+export function requireContext(server: SamplingServer, { maxModelLen }: ServerFacts, needed: number): void {
+  if (needed <= maxModelLen) return;
+  throw wrongServer(
+    server.url,
+    `takes ${maxModelLen} tokens of a prompt and its response; the run needs ${needed}`,
+    `start it with ${contextOptions[server.api]} ${needed}, or shorten data.max_prompt_length and data.max_response_length`,
+  );
 }
 
 /**

@@ -49,13 +49,17 @@ export const untouched = 'default';
 /** How labels begin that petrel gives, and those that it gives while it loads. */
 export const ownLabel = 'petrel-';
 export const loadingLabel = `${ownLabel}loading`;
+/** The label of weights of which nothing is known. */
+export const unknownLabel = 'unknown';
 
 export interface SamplingApi {
   /**
-   * Asks what the server is. One that a worker left in the middle of a load is woken first. Throws PauseError
-   * `WrongServer` for one that lacks what a run needs.
+   * Asks what the server is. Undefined: it makes no samples, since a worker loads weights into it, or died in the
+   * middle of that. Throws PauseError `WrongServer` for one that lacks what a run needs.
    */
-  describe(asked?: Asked): Promise<ServerFacts>;
+  describe(asked?: Asked): Promise<ServerFacts | undefined>;
+  /** Lets a server make samples again that a worker left in the middle of a load. Nothing is known of its weights. */
+  wake(asked?: Asked): Promise<void>;
   /** The label of the weights that it has. */
   label(asked?: Asked): Promise<string>;
   setLabel(label: string, asked?: Asked): Promise<void>;

@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { RetryableError } from '../../core/errors.ts';
 import type { Asked, ServerConnection } from './connection.ts';
 import { wrongServer } from './faults.ts';
-import { loadingLabel } from './sampling-api.ts';
+import { loadingLabel, unknownLabel } from './sampling-api.ts';
 import type { AskedSample, SampledTokens, SamplingApi, ServerFacts } from './sampling-api.ts';
 
 const models = z.object({ data: z.array(z.object({ id: z.string(), max_model_len: z.int().nullish() })).min(1) });
@@ -38,7 +38,7 @@ export class SglangApi implements SamplingApi {
     this.#connection = connection;
   }
 
-  async describe(asked: Asked = {}): Promise<ServerFacts> {
+  async describe(asked: Asked = {}): Promise<ServerFacts | undefined> {
     const served = models.safeParse(await this.#connection.get('GET', '/v1/models', undefined, asked));
     const info = modelInfo.safeParse(await this.#first(infoPaths, asked));
     const server = serverInfo.safeParse(await this.#first(serverPaths, asked));
@@ -46,7 +46,7 @@ export class SglangApi implements SamplingApi {
     if (model === undefined || typeof model.max_model_len !== 'number' || !info.success || !server.success)
       throw this.#wrong('is no SGLang server that says its weight_version', 'rollout.name=vllm, if it is one of vLLM');
     await this.#requireUpdates(asked);
-    if (info.data.weight_version.startsWith(loadingLabel)) await this.#resume(asked);
+    if (info.data.weight_version.startsWith(loadingLabel)) return undefined;
     return {
       version: `sglang ${server.data.version}`,
       model: model.id,
@@ -54,6 +54,11 @@ export class SglangApi implements SamplingApi {
       maxModelLen: model.max_model_len,
       logProbs: 'tempered',
     };
+  }
+
+  async wake(asked: Asked = {}): Promise<void> {
+    await this.#resume(asked);
+    await this.setLabel(unknownLabel, asked);
   }
 
   async label(asked: Asked = {}): Promise<string> {

@@ -3,11 +3,11 @@
  * else POST /v1/completions. Weights: the routes that VLLM_SERVER_DEV_MODE=1 opens.
  */
 import { z } from 'zod';
-import { RetryableError } from '../../core/errors.ts';
+import { PetrelError, RetryableError } from '../../core/errors.ts';
 import type { SamplingSettings } from '../../core/sampling-settings.ts';
 import type { Asked, ServerConnection } from './connection.ts';
 import { serverFailed, wrongServer } from './faults.ts';
-import { loadingLabel } from './sampling-api.ts';
+import { loadingLabel, unknownLabel } from './sampling-api.ts';
 import type { AskedSample, SampledTokens, SamplingApi, ServerFacts } from './sampling-api.ts';
 
 const models = z.object({
@@ -64,7 +64,7 @@ export class VllmApi implements SamplingApi {
     this.#connection = connection;
   }
 
-  async describe(asked: Asked = {}): Promise<ServerFacts> {
+  async describe(asked: Asked = {}): Promise<ServerFacts | undefined> {
     const served = models.safeParse(await this.#connection.get('GET', '/v1/models', undefined, asked));
     const found = version.safeParse((await this.#connection.ask('GET', '/version', undefined, asked)).json);
     const base = served.data?.data.find(({ parent }) => parent === null || parent === undefined);
@@ -74,7 +74,7 @@ export class VllmApi implements SamplingApi {
         'rollout.name=sglang, if it is one of SGLang; else the address of another',
       );
     await this.#requireUpdates(asked);
-    if ((await this.label(asked)).startsWith(loadingLabel)) await this.#resume(asked);
+    if ((await this.label(asked)).startsWith(loadingLabel)) return undefined;
     this.#takesTokens = await this.#has('POST', tokensPath, asked);
     const model = { model: base.id };
     return {
@@ -84,6 +84,11 @@ export class VllmApi implements SamplingApi {
       maxModelLen: base.max_model_len,
       logProbs: await this.#logProbsOf(model, asked),
     };
+  }
+
+  async wake(asked: Asked = {}): Promise<void> {
+    await this.#resume(asked);
+    await this.setLabel(unknownLabel, asked);
   }
 
   async label(asked: Asked = {}): Promise<string> {
@@ -101,11 +106,23 @@ export class VllmApi implements SamplingApi {
     const reload = { method: 'reload_weights', kwargs: { weights_path: folder } };
     await this.#connection.get('POST', '/pause?mode=abort', undefined, long);
     try {
-      await this.#connection.get('POST', '/collective_rpc', reload, long);
+      await this.#connection.get('POST', '/collective_rpc', reload, long).catch((error: unknown) => {
+        throw isOfLoad(error) ? this.#unreadable(folder, error) : error;
+      });
       await this.#connection.get('POST', '/reset_prefix_cache', undefined, asked);
     } finally {
+      // One that answers this is no dead server: what failed is the load.
       await this.#resume(asked);
     }
+  }
+
+  #unreadable(folder: string, { message }: PetrelError): Error {
+    return wrongServer(
+      this.#connection.server.url,
+      `cannot load the weights in ${folder}: ${message}`,
+      'start it with the model of the recipe, where it sees rollout.weights_dir under the same path',
+      'rollout.weights_dir',
+    );
   }
 
   async #resume(asked: Asked): Promise<void> {
@@ -242,6 +259,10 @@ function paramsOf({ sampling, maxNewTokens, stopTokens, seed }: AskedSample): ob
     ignore_eos: true,
   };
 }
+
+/** vLLM answers 500 for whatever goes wrong in a load. */
+const isOfLoad = (error: unknown): error is PetrelError =>
+  error instanceof PetrelError && error.code === 'ServerFailed';
 
 function finished(reason: string | null | undefined): Pick<SampledTokens, 'finish'> {
   if (reason === null || reason === undefined) return {};

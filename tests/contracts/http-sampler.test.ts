@@ -35,7 +35,7 @@ afterAll(async () => {
 
 /** The engine, with a server of this shape that starts when it is first asked for. */
 function samplersOf(name: string, shape: ServerShape): SamplingEngine {
-  const engine = httpSamplers({});
+  const engine = httpSamplers(() => {}, {});
   return {
     ...engine,
     async sampler(ref, options) {

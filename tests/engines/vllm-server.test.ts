@@ -46,7 +46,7 @@ afterAll(async () => {
 });
 
 const native = nativeEngines(new MemoryPlan(machineBytes()));
-const engine = httpSamplers({});
+const engine = httpSamplers(() => {}, {});
 const served: SamplingEngine = { ...engine, sampler: (ref, options) => engine.sampler(ref, options, named()) };
 
 samplerContract('vllm serve', native, served, model, ({ temperature }) => temperature === 0);

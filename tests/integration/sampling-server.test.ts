@@ -1,9 +1,10 @@
-/** Runs on a real stack whose responses a server of others samples: two workers ask it, beside a trainer. */
+/** Runs on a real stack whose responses a server at `rollout.url` samples: two workers ask it, beside a trainer. */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';
 import { listWorkers } from '../../infra/nats/jobs/presence.ts';
+import { runWords } from '../cli.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
 import { SamplingServerUnderTest } from '../sampling-server.ts';
 
@@ -37,6 +38,8 @@ it('trains with a server that wants a key, which no record and no file holds', a
   expect((await loop.iterations(run)).length).toBeGreaterThan(1);
   // Zeros, a mirrored model, and each iteration's weights once, although two workers ask.
   expect(server?.loaded).toHaveLength(2 + (await loop.iterations(run)).length);
+  // The run has ended: nothing is kept for its server.
+  await expect.poll(() => readdirSync(join(loop.home, 'sampling-servers'))).toEqual([]);
   for (const file of readdirSync(loop.home, { recursive: true, encoding: 'utf8' })) {
     const path = join(loop.home, file);
     if (statSync(path).isFile()) expect(readFileSync(path).includes(secret), file).toBe(false);
@@ -58,6 +61,19 @@ it('waits for a server that is gone, says so, and goes on when it is back', asyn
   expect(await run.log.status()).toMatchObject({ state: 'running' });
   await served.listen();
   await loop.reaches(run, 'completed');
+});
+
+it('is resumed only with a server that suits it', async () => {
+  const served = await serve('vllm');
+  const run = await loop.completed(recipe(served, 1));
+  const petrel = (...words: string[]) => runWords(loop.home, ['resume', run.runId, ...words]);
+  const more = 'trainer.total_training_steps=2';
+  served.faults.noUpdates = true;
+  await expect(petrel(more)).rejects.toMatchObject({ code: 'WrongServer' });
+  await expect(petrel(more, 'rollout.url=http://127.0.0.1:9')).rejects.toMatchObject({ code: 'ServerDown' });
+  served.faults.noUpdates = false;
+  await petrel(more, '--wait');
+  expect(await loop.iterations(run)).toHaveLength(2);
 });
 
 it('pauses for a server that keeps its weights, and goes on when it takes them', async () => {

@@ -1,5 +1,5 @@
 /** What a sampler over HTTP says when its server is not what it should be, or stops being it. */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -24,6 +24,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   for (const one of open.splice(0)) await one.close();
+  tick = () => {};
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 
@@ -33,10 +34,13 @@ async function serve(shape: Partial<ServerShape> = {}, of = model): Promise<Samp
   return server;
 }
 
+/** Called by samplers that wait. */
+let tick = () => {};
+
 async function samplerOf(server: SamplingServerUnderTest, more: Partial<SamplingServer> = {}, env = {}) {
   const options = { compute: 'fp32', deterministic: false, threads: 1 } as const;
   const named = server.named(weights, more);
-  const sampler = await httpSamplers(env).sampler({ folder: model, head: 'tokens' }, options, named);
+  const sampler = await httpSamplers(() => tick(), env).sampler({ folder: model, head: 'tokens' }, options, named);
   open.push(sampler);
   return sampler;
 }
@@ -87,6 +91,16 @@ describe.each(['vllm', 'sglang'] as const)('a server like %s that cannot sample 
     });
   });
 
+  it('with too short a context says how to start it, and the next job asks it again', async () => {
+    const sampler = await readySampler(await serve({ api }));
+    await expect(sampler.makeRoom({ maxSeqs: 2, maxModelLen: 116 })).rejects.toMatchObject({
+      code: 'WrongServer',
+      message: expect.stringContaining('takes 64 tokens of a prompt and its response; the run needs 116'),
+      hint: expect.stringMatching(/--(max-model-len|context-length) 116/),
+    });
+    await sampler.exited;
+  });
+
   it('that answers and keeps its weights is noticed at the first ones, and nothing is said to be loaded', async () => {
     const server = await serve({ api });
     server.faults.ignoresWeights = true;
@@ -124,7 +138,8 @@ describe.each(['vllm', 'sglang'] as const)('a server like %s that cannot sample 
     const server = await serve({ api });
     server.faults.loadFails = 'no such folder on this machine';
     await expect(readySampler(server)).rejects.toMatchObject({
-      code: api === 'vllm' ? 'ServerFailed' : 'WrongServer',
+      code: 'WrongServer',
+      where: 'rollout.weights_dir',
       message: expect.stringContaining('no such folder on this machine'),
     });
     delete server.faults.loadFails;
@@ -142,12 +157,12 @@ describe.each(['vllm', 'sglang'] as const)('a server like %s that cannot sample 
   });
 
   it.each([
-    ['cuts a stream', { cut: 1 }, 'EngineExited', 'lost'],
+    ['cuts a stream', { cut: 1 }, 'ServerFailed', 'a stream broke off'],
     ['fails a sample', { failing: 1 }, 'ServerFailed', 'CUDA error'],
     ['gives a token of another model', { strangeTokens: true }, 'ServerNonsense', 'the token 21'],
     ['ends a sample early', { endsEarly: true }, 'ServerNonsense', 'a sample of 1 tokens where 6 were asked for'],
     ['gives no number', { logProbs: 'null' }, /Server(Failed|Nonsense)/, /is no number|without token ids/],
-  ] as const)('%s: the samples are rejected, and the next job opens it again', async (_, faults, code, text) => {
+  ] as const)('%s: its job is rejected, and other jobs go on with the same weights', async (_, faults, code, text) => {
     const server = await serve({ api });
     const sampler = await readySampler(server);
     Object.assign(server.faults, faults satisfies ServerFaults);
@@ -155,7 +170,18 @@ describe.each(['vllm', 'sglang'] as const)('a server like %s that cannot sample 
       code: typeof code === 'string' ? code : expect.stringMatching(code),
       message: typeof text === 'string' ? expect.stringContaining(text) : expect.stringMatching(text),
     });
-    await sampler.exited;
+    for (const fault of Object.keys(faults)) delete server.faults[fault as keyof ServerFaults];
+    const exited = sampler.exited.then(() => 'exited');
+    expect((await drain(sampler.generate([request([1])]))).get(1)?.tokens).toHaveLength(6);
+    expect(await Promise.race([exited, Promise.resolve('open')])).toBe('open');
+  });
+
+  it('fails one sample of two jobs: only that one’s job is rejected', async () => {
+    const server = await serve({ api });
+    const sampler = await readySampler(server);
+    server.faults.failing = 1;
+    const jobs = await Promise.allSettled([1, 2].map((key) => drain(sampler.generate([request([key])]))));
+    expect(jobs.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   });
 
   it('that falls silent is given up after the time limit', async () => {
@@ -167,6 +193,33 @@ describe.each(['vllm', 'sglang'] as const)('a server like %s that cannot sample 
       code: 'EngineExited',
       message: expect.stringContaining('silent for 3 s'),
     });
+    await sampler.exited;
+  });
+
+  it('that is silent for a while gives ticks to whoever waits for it', async () => {
+    const server = await serve({ api });
+    // It goes on when a tick has come.
+    const hold = () => {
+      server.faults.held = new Promise((resolve) => (tick = resolve));
+    };
+    hold();
+    const sampler = await samplerOf(server);
+    hold();
+    await sampler.use({ type: 'folder', folder: model }, { format: 'F32', hash: 'blake3' });
+    await sampler.makeRoom({ maxSeqs: 2, maxModelLen: 24 });
+    hold();
+    expect((await drain(sampler.generate([request([1])]))).get(1)?.tokens).toHaveLength(6);
+  });
+
+  it('whose turn another worker has gives ticks to whoever waits for it', async () => {
+    const server = await serve({ api });
+    const weightsFolder = mkdtempSync(join(folder, 'turn-'));
+    await samplerOf(server, { weightsFolder });
+    const [own = ''] = readdirSync(weightsFolder);
+    const lock = join(weightsFolder, own, 'lock');
+    writeFileSync(lock, String(process.pid));
+    tick = () => rmSync(lock, { force: true });
+    await samplerOf(server, { weightsFolder });
   });
 
   it('that is gone is a reason to wait for it, and back again it gets the weights again', async () => {
@@ -184,6 +237,40 @@ describe.each(['vllm', 'sglang'] as const)('a server like %s that cannot sample 
     expect(server.label).toMatch(/^petrel-f32-/);
   });
 
+  it('that somebody else gives other weights in the middle of a load is shared, and not the wrong one', async () => {
+    const server = await serve({ api });
+    const sampler = await samplerOf(server);
+    Object.assign(server.faults, { relabelled: 'theirs', ignoresWeights: true });
+    await expect(
+      sampler.use({ type: 'folder', folder: model }, { format: 'F32', hash: 'blake3' }),
+    ).rejects.toMatchObject({ code: 'ServerShared', message: expect.stringContaining('given other weights') });
+  });
+
+  it('keeps nothing on the disk that petrel has written when nobody samples any more', async () => {
+    const weightsFolder = mkdtempSync(join(folder, 'kept-'));
+    const server = await serve({ api });
+    const samplers = [await readySampler(server, { weightsFolder }), await readySampler(server, { weightsFolder })];
+    const [own = ''] = readdirSync(weightsFolder);
+    expect(readdirSync(join(weightsFolder, own)).map((name) => name.replace(/-.*/, ''))).toEqual(['petrel', 'zeros']);
+    writeFileSync(join(weightsFolder, own, 'of-somebody'), '');
+    for (const sampler of samplers) await sampler.close();
+    expect(readdirSync(join(weightsFolder, own))).toEqual(['of-somebody']);
+  });
+
+  it('is given weights that another worker has written, and can give them to others', async () => {
+    const weightsFolder = mkdtempSync(join(folder, 'same-'));
+    const server = await serve({ api });
+    const samplers = [await readySampler(server, { weightsFolder }), await readySampler(server, { weightsFolder })];
+    const read = samplers.map(async (sampler) => {
+      const bytes = Buffer.alloc(64);
+      await sampler.readPublished?.('F32', 0, bytes);
+      return bytes;
+    });
+    const [one, two] = await Promise.all(read);
+    expect(one?.some((byte) => byte !== 0)).toBe(true);
+    expect(two).toEqual(one);
+  });
+
   it('that somebody else gives other weights is noticed by the samples', async () => {
     const server = await serve({ api });
     const sampler = await readySampler(server);
@@ -192,6 +279,7 @@ describe.each(['vllm', 'sglang'] as const)('a server like %s that cannot sample 
       code: 'ServerShared',
       message: expect.stringContaining('weights theirs in place of petrel-f32-'),
     });
+    await sampler.exited;
   });
 
   it('is given the same weights once, whoever of the run’s workers asks', async () => {

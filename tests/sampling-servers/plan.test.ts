@@ -53,6 +53,17 @@ it('says what serves, and changes nothing of it', async () => {
   expect([served.label, served.loaded]).toEqual(['default', []]);
 });
 
+it('asks later where a worker gives it weights just now, and does not wake it', async () => {
+  const served = await serve();
+  served.label = 'petrel-loading-of-a-worker';
+  await served.pause();
+  expect((await plan(`rollout.url=${served.url}`)).server).toMatchObject({
+    status: 'later',
+    detail: expect.stringContaining('gets weights just now'),
+  });
+  expect(served.seen).not.toContain('/resume');
+});
+
 it.each([
   ['rollout.temperature=0.7', { raw: true }, /rollout\.temperature=0\.7/, '--logprobs-mode processed_logprobs'],
   ['rollout.top_k=5', {}, /rollout\.top_k/, 'rollout.top_k=-1'],

@@ -1,4 +1,4 @@
-/** Whole runs whose responses a server of others samples: tests/sampling-server.ts. */
+/** Whole runs whose responses a server at `rollout.url` samples: tests/sampling-server.ts. */
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { actorOf } from '../../core/records/components.ts';

@@ -5,6 +5,7 @@ import { blockHashOf, namedBlockHash } from '../../../core/records/block-hash.ts
 import { offeredProfile } from '../../../core/records/former-profiles.ts';
 import { anyProfile, queueOf } from '../../../core/records/profile-ids.ts';
 import type { NumericProfile } from '../../../core/records/schema.ts';
+import { namesOfEngines } from '../../../core/sampling-server.ts';
 import type { EngineFacts } from '../../../core/wire/engine-facts.ts';
 import { refusedHint, refusedText } from '../../../core/wire/engine-proof.ts';
 import type { EngineSettings } from '../../../core/wire/jobs/index.ts';
@@ -13,7 +14,7 @@ import type { EngineSettings } from '../../../core/wire/jobs/index.ts';
 export function factsOf(engine: string, facts: readonly EngineFacts[]): EngineFacts {
   const found = facts.find(({ name }) => name === engine);
   if (found !== undefined) return found;
-  const names = facts.map(({ name }) => name).join(' and ');
+  const names = namesOfEngines(facts).join(' and ');
   throw new UnfitError('OtherEngine', `the run needs the engine ${engine}; this worker has ${names}`, {
     hint: `start a worker with the engine ${engine}, or a run with trainer.engine=${facts[0]?.name ?? 'native'}`,
   });

@@ -16,6 +16,8 @@ export interface EngineShare {
   /** Memory of this machine for models. */
   readonly memory: MemoryPlan;
   readonly threads: number;
+  /** Called while work advances, or waits for a server that may yet answer. */
+  readonly tick: () => void;
 }
 
 /**
@@ -27,7 +29,7 @@ export const engineRegistry: Readonly<Record<string, (share: EngineShare) => Eng
   torch: (share) => installed('torch', torchEngines, share),
   hf: (share) => installed('hf', hfSamplers, share),
   vllm: (share) => installed('vllm', vllmSamplers, share),
-  [httpName]: () => httpSamplers(),
+  [httpName]: ({ tick }) => httpSamplers(tick),
 };
 
 /** On the GPU, if its environment is installed for it. */

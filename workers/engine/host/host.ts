@@ -91,7 +91,8 @@ export class EngineHost {
     const { threads, cache, ticks, onSaved, incarnation = randomUUID() } = options;
     const memory = new MemoryPlan(options.memoryBytes ?? machineBytes());
     const tick = () => void Atomics.add(ticks, 0, 1);
-    const made = options.engines ?? Object.values(engineRegistry).flatMap((make) => make({ memory, threads }) ?? []);
+    const made =
+      options.engines ?? Object.values(engineRegistry).flatMap((make) => make({ memory, threads, tick }) ?? []);
     const [files, engines, samplers] = [new HostFiles(cache, tick), new EngineChoice(made, threads), this.#samplers];
     this.options = options;
     this.#files = files;
@@ -263,9 +264,10 @@ export class EngineHost {
     await this.#samplers.interrupt(engine);
   }
 
-  /** The run paused or ended: drops its samples in flight. */
+  /** The run paused or ended: drops its samples in flight, and the weights of its server. */
   async abandon(runId: RunId): Promise<void> {
     await this.#samplers.abandon(runId);
+    await this.#weights.leave(runId);
   }
 
   /** This worker leaves: drops the samples in flight and starts no new ones. */

@@ -113,6 +113,11 @@ export class WeightsDesk {
     if (secret !== undefined) await this.#rolloutModel.prefetch({ ...wanted, holders, secret });
   }
 
+  /** The run paused or ended: what its server has loaded is not kept. */
+  leave(runId: string): Promise<void> {
+    return this.#rolloutModel.leave(runId);
+  }
+
   /** Weights for others that are in memory, or come into it now or soon. */
   async readable(runId: string, publication: string): Promise<ReadableWeights | undefined> {
     return this.#ofPolicy(runId, publication) ?? this.#rolloutModel.soonReadable(runId, publication);

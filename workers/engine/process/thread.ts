@@ -44,7 +44,9 @@ port.on('message', (message: ToEngine) => {
         .prefetch(message.committed, message.holders)
         .catch((error: unknown) => console.error(`the next job gets the weights: ${String(error)}`));
     case 'abandon':
-      return void host.abandon(message.runId);
+      return void host
+        .abandon(message.runId)
+        .catch((error: unknown) => console.error(`${message.runId} is left: ${String(error)}`));
     case 'requeue':
       return void host.requeue(message.because);
     case 'save-last':

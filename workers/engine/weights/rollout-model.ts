@@ -113,6 +113,16 @@ export class RolloutModel {
     if (isOfSameModel(held, wanted) && this.#place.isIdle) await this.use(wanted, async () => {});
   }
 
+  /** The run paused or ended: a server's weights are not kept on the disk for it. */
+  async leave(runId: string): Promise<void> {
+    if (this.#held?.runId !== runId || this.#held.server === undefined) return;
+    const sampler = await this.#place.taken();
+    if (sampler === undefined) return;
+    this.#held = undefined;
+    this.#growing?.from.fail();
+    await this.#ports.close(sampler);
+  }
+
   forget(sampler: OwningSampler): void {
     this.#place.forget(sampler);
     this.#growing?.from.fail();

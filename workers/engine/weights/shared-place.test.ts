@@ -47,6 +47,28 @@ describe('a place for one resource', () => {
     expect(seen).toEqual(['A', 'B']);
   });
 
+  it('gives it away once nobody uses it, and then makes a new one', async () => {
+    const place = new SharedPlace<string>();
+    const gate = opener();
+    const used = place.use(
+      'a',
+      async () => 'A',
+      () => gate.wait,
+    );
+    const taken = place.taken();
+    gate.open();
+    expect(await taken).toBe('A');
+    await used;
+    expect(await place.taken()).toBeUndefined();
+    expect(
+      await place.use(
+        'a',
+        async (before) => before ?? 'new',
+        async (thing) => thing,
+      ),
+    ).toBe('new');
+  });
+
   it('tries again after a failed creation', async () => {
     const place = new SharedPlace<string>();
     await expect(

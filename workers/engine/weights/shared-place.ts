@@ -27,6 +27,15 @@ export class SharedPlace<T> {
     return this.#thing !== undefined && this.#users === 0;
   }
 
+  /** Takes the resource out once nobody uses it. Undefined: there is none, or another one has come meanwhile. */
+  async taken(): Promise<T | undefined> {
+    const held = this.#thing;
+    while (this.#thing === held && this.#users > 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    if (held === undefined || this.#thing !== held) return undefined;
+    this.#clear();
+    return held;
+  }
+
   /** The resource is gone. The next request makes a new one. */
   forget(thing: T): void {
     const held = this.#thing;

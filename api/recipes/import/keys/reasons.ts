@@ -13,7 +13,7 @@ export const REASONS = {
   sharding:
     'It configures FSDP, Megatron, VeOmni or another training engine. petrel has trainer.engine and trainer.fsdp_size for this.',
   server:
-    'It configures the server that generates (vLLM, SGLang, TensorRT-LLM). petrel sets up what rollout.name names; rollout.max_num_seqs bounds its memory.',
+    'It configures the server that generates (vLLM, SGLang, TensorRT-LLM). rollout.name names what petrel sets up, and rollout.max_num_seqs bounds its memory; with rollout.url it is a server that you run.',
   colocation:
     'It gives the sampler’s memory back while the trainer computes. petrel’s sampler keeps it; rollout.max_num_seqs bounds it.',
   machines:

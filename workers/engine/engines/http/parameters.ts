@@ -1,4 +1,4 @@
-/** The parameters of a model, as the headers of its folder's files name them: a server of others is asked for none. */
+/** The parameters of a model, as the headers of its folder's files name them: no server is asked for them. */
 import { InvalidInputError } from '../../../../core/errors.ts';
 import type { ComputeType, EngineParameter } from '../../../../core/parameters.ts';
 import { readConfigJson } from '../../../../models/folder.ts';

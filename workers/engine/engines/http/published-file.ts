@@ -43,15 +43,27 @@ export class PublishedFile {
     parameters: readonly EngineParameter[],
     format: WeightsFormat,
   ): Promise<PublishedFile> {
-    const tensors = publishedTensors(parameters, format);
-    const { header, tensors: laidOut } = layOut(tensors, { format: 'pt' });
-    const begins = new Map(laidOut.map(({ name, begin }) => [name, header.length + begin]));
-    const placed = tensors.map((tensor) => ({ ...tensor, place: begins.get(tensor.name) ?? 0 }));
+    const { header, placed } = placedTensors(parameters, format);
     const file = await open(path, 'w+');
     const bytes = publishedBytes(parameters, format);
-    await file.write(header);
-    await file.truncate(header.length + bytes);
+    try {
+      await file.write(header);
+      await file.truncate(header.length + bytes);
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
     return new PublishedFile(file, format, bytes, placed);
+  }
+
+  /** A file that a worker has created and filled. */
+  static async open(
+    path: string,
+    parameters: readonly EngineParameter[],
+    format: WeightsFormat,
+  ): Promise<PublishedFile> {
+    const { placed } = placedTensors(parameters, format);
+    return new PublishedFile(await open(path, 'r'), format, publishedBytes(parameters, format), placed);
   }
 
   /** Takes the values of a source; all of them must come. */
@@ -162,6 +174,14 @@ export class PublishedFile {
     }
     return low;
   }
+}
+
+/** The head of the file, and where each tensor of the publication lies in it. */
+function placedTensors(parameters: readonly EngineParameter[], format: WeightsFormat) {
+  const tensors = publishedTensors(parameters, format);
+  const { header, tensors: laidOut } = layOut(tensors, { format: 'pt' });
+  const begins = new Map(laidOut.map(({ name, begin }) => [name, header.length + begin]));
+  return { header, placed: tensors.map((tensor): Placed => ({ ...tensor, place: begins.get(tensor.name) ?? 0 })) };
 }
 
 function reversedRows(piece: Buffer, rowBytes: number): Buffer {

@@ -1,4 +1,4 @@
-/** A sampler that is a server of others: each sample is a request, and new weights lie in a folder that it sees. */
+/** A sampler that is a server at `rollout.url`: a sample is a request, and new weights lie in a folder that it sees. */
 import { createHash } from 'node:crypto';
 import { InvalidInputError, PetrelError, PreemptedError } from '../../../../core/errors.ts';
 import type { EngineParameter, WeightsFormat } from '../../../../core/parameters.ts';
@@ -13,8 +13,8 @@ import type {
 } from '../../../../core/ports/sampler.ts';
 import type { SamplingServer } from '../../../../core/sampling-server.ts';
 import type { SamplingSettings } from '../../../../core/sampling-settings.ts';
-import { serverLost, serverNonsense, serverShared } from '../../../../infra/sampling-servers/faults.ts';
-import { isFiltered, requireReported } from '../../../../infra/sampling-servers/requirements.ts';
+import { serverFailed, serverLost, serverNonsense, serverShared } from '../../../../infra/sampling-servers/faults.ts';
+import { isFiltered, requireContext, requireReported } from '../../../../infra/sampling-servers/requirements.ts';
 import type {
   AskedSample,
   SampledTokens,
@@ -53,11 +53,7 @@ export class HttpSampler implements OwningSampler {
     this.#facts = facts;
     this.#vocab = vocab;
     this.#weights = new ServerWeights(ports);
-    // Whatever is wrong, the next job asks the server again what it is, and gives it the weights.
-    this.#streams = new SampleStreams(() => {
-      this.#exit();
-      void this.#weights.close();
-    });
+    this.#streams = new SampleStreams((error) => isOfServer(error) && this.#discard());
   }
 
   async use(source: StateSource, named: NamedWeights, call?: Call): Promise<string> {
@@ -73,6 +69,12 @@ export class HttpSampler implements OwningSampler {
 
   async makeRoom(room: SamplerRoom): Promise<void> {
     this.#streams.endAll();
+    try {
+      requireContext(this.#server, this.#facts, room.maxModelLen);
+    } catch (error) {
+      this.#discard();
+      throw error;
+    }
     this.#room = room;
     this.#streams.places = room.maxSeqs;
   }
@@ -103,12 +105,18 @@ export class HttpSampler implements OwningSampler {
     await this.#weights.close();
   }
 
+  /** The next job asks the server again what it is, and gives it the weights. */
+  #discard(): void {
+    this.#exit();
+    this.#weights.close().catch((error: unknown) => console.error(`weights of a server: ${String(error)}`));
+  }
+
   #requireFits({ prompt, maxNewTokens }: GenerateRequest): void {
     const whole = prompt.length + maxNewTokens;
-    const most = Math.min(this.#room.maxModelLen, this.#facts.maxModelLen);
+    const most = this.#room.maxModelLen;
     if (whole > most)
       throw new InvalidInputError(`a prompt and response of ${whole} tokens; there is room for ${most}`, {
-        hint: 'shorten data.max_prompt_length or data.max_response_length, or start the server with a longer context',
+        hint: 'shorten data.max_prompt_length or data.max_response_length',
       });
   }
 
@@ -151,7 +159,7 @@ export class HttpSampler implements OwningSampler {
         ? serverLost(this.#server.url, error.message)
         : error;
     }
-    if (held?.finish === undefined) throw serverLost(this.#server.url, `a sample has no end after ${count} tokens`);
+    if (held?.finish === undefined) throw serverFailed(this.#server.url, `a sample has no end after ${count} tokens`);
     give(decoded(key, held, sampling));
   }
 
@@ -177,6 +185,10 @@ export class HttpSampler implements OwningSampler {
       throw serverShared(this.#server.url, `sampled with the weights ${other} in place of ${label}`);
   }
 }
+
+/** Errors of one sample that say that the server is gone, or has other weights: they are so for all samples. */
+const ofServer: ReadonlySet<string> = new Set(['EngineExited', 'ServerShared', 'WeightsMoved']);
+const isOfServer = (error: Error): boolean => error instanceof PetrelError && ofServer.has(error.code);
 
 /** Someone has ended all samples of the server, as new weights do. */
 const aborted = () => new PreemptedError('WeightsMoved', 'the server has dropped the sample: its weights change');

@@ -1,6 +1,6 @@
 /**
- * The weights of a server of others: they are written into a folder that the server sees, the server loads them, and
- * its log-probs show that it has.
+ * The weights of a server at `rollout.url`: they are written into a folder that the server sees, the server loads
+ * them, and its log-probs show that it has.
  *
  * The label of its weights says who has loaded what. A server that has loaded nothing since it started proves two
  * things first. With weights that are all 0, every token must have the same probability: so a call that answers and
@@ -12,10 +12,8 @@
 import { log } from '../../../../core/math/log.ts';
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { copyFile, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import { copyFile, mkdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { at } from '../../../../core/at.ts';
-import { PauseError } from '../../../../core/errors.ts';
 import type { Digest } from '../../../../core/ids.ts';
 import type { EngineParameter, WeightsFormat } from '../../../../core/parameters.ts';
 import type { Call, StateSource } from '../../../../core/ports/policy.ts';
@@ -28,9 +26,13 @@ import type { SamplingApi, ServerFacts } from '../../../../infra/sampling-server
 import { digestOf } from '../../../../log/objects/digest.ts';
 import { checkRoom } from '../../../../infra/store/free-space.ts';
 import { copyCompanions } from '../../../../models/folder.ts';
-import { withLock } from '../../../../models/hub/lock.ts';
+import { inTurn } from './folder-turn.ts';
+import { isNear, isSame } from './numbers.ts';
+import type { Numbers } from './numbers.ts';
 import { rowsOfTokens } from './parameters.ts';
 import { PublishedFile } from './published-file.ts';
+import { asUnwritable } from './unwritable.ts';
+import { removed, removeOthers, removeWeights, writing, zeros } from './weights-folder.ts';
 
 export interface ServerWeightsPorts {
   readonly server: SamplingServer;
@@ -44,12 +46,6 @@ export interface ServerWeightsPorts {
   readonly parameters: readonly EngineParameter[];
 }
 
-/** A server's answer to a fixed prompt, greedily. */
-interface Numbers {
-  readonly tokens: readonly number[];
-  readonly logProbs: readonly number[];
-}
-
 /** A publication in its folder. */
 interface Written {
   readonly path: string;
@@ -59,21 +55,17 @@ interface Written {
 }
 
 const weightsFile = 'model.safetensors';
-const writing = 'writing-';
 /** Tokens of the prompt, and of the answer. */
 const probed = 8;
-/** Mean difference of log-probs from which on the weights are not those that were loaded; bf16 rounds to 3 digits. */
-const tolerance = 0.1;
 /** Largest difference to −ln V where all tokens are equally likely: bf16 rounds no logit of 0. */
 const uniformTolerance = 1e-3;
-const tickMs = 1_000;
-/** Age of a folder that nobody writes any more. */
-const leftMs = 86_400_000;
 
 export class ServerWeights {
   readonly #ports: ServerWeightsPorts;
   /** The file of these weights, from which they can be read while they come into it. */
   #file: PublishedFile | undefined;
+  /** The label of the server while this worker loads. */
+  #loading = '';
 
   constructor(ports: ServerWeightsPorts) {
     this.#ports = ports;
@@ -83,38 +75,28 @@ export class ServerWeights {
     return `${ownLabel}${format.toLowerCase()}-${digest.slice(0, 32)}`;
   }
 
-  /** The folder of a server's weights, and the lock of those that load them. Throws PauseError `WrongServer`. */
-  static async inTurn<T>(folder: string, work: () => Promise<T>): Promise<T> {
-    await mkdir(folder, { recursive: true }).catch((cause: unknown) => {
-      throw unwritable(folder, cause);
-    });
-    return withLock(join(folder, 'lock'), work);
-  }
-
   /** Resolves with the digest of what the server has now. */
   async use(source: StateSource, { format, hash }: NamedWeights, call?: Call): Promise<Digest> {
     const { folder } = this.#ports;
     const written = join(folder, `${writing}${randomUUID()}`);
-    await mkdir(written, { recursive: true }).catch((cause: unknown) => {
-      throw unwritable(folder, cause);
-    });
     try {
+      await mkdir(written, { recursive: true });
       const file = await this.#write(written, source, format, call);
       const digest = await file.digest(hash, call);
       const label = ServerWeights.labelOf(format, digest);
       const path = join(folder, label);
-      await ServerWeights.inTurn(folder, async () => {
-        if (!existsSync(path)) await rename(written, path);
-        const weights = { path, file, isBase: source.type === 'folder' };
-        await ticking(call, () => this.#give(weights, label));
-        await this.#removeOthers(path);
-      });
+      const turn = async () => {
+        const given = await this.#moved(written, path, file);
+        await this.#give({ path, file: given, isBase: source.type === 'folder' }, label, call);
+        await removeOthers(folder, path);
+      };
+      await inTurn(folder, turn, call?.tick);
       return digest;
     } catch (error) {
-      await this.close();
-      throw error;
+      await this.#closeFile();
+      throw asUnwritable(folder, error);
     } finally {
-      await rm(written, { recursive: true, force: true });
+      await removed(written);
     }
   }
 
@@ -125,7 +107,13 @@ export class ServerWeights {
     await file.read(start, into);
   }
 
+  /** The server has read its weights: they are removed, unless another worker loads just now. */
   async close(): Promise<void> {
+    await this.#closeFile();
+    await removeWeights(this.#ports.folder);
+  }
+
+  async #closeFile(): Promise<void> {
     const file = this.#file;
     this.#file = undefined;
     await file?.close();
@@ -134,7 +122,7 @@ export class ServerWeights {
   async #write(path: string, source: StateSource, format: WeightsFormat, call?: Call): Promise<PublishedFile> {
     const { folder, model, parameters } = this.#ports;
     await checkRoom('the folder of rollout.weights_dir', folder, publishedBytes(parameters, format));
-    await this.close();
+    await this.#closeFile();
     const file = await PublishedFile.create(join(path, weightsFile), parameters, format);
     this.#file = file;
     await file.fill(source, call);
@@ -143,25 +131,37 @@ export class ServerWeights {
     return file;
   }
 
+  /** The file in its place. Where another worker has put the same weights, its file serves, and this one is closed. */
+  async #moved(written: string, path: string, file: PublishedFile): Promise<PublishedFile> {
+    if (!existsSync(path)) {
+      await rename(written, path);
+      return file;
+    }
+    const there = await PublishedFile.open(join(path, weightsFile), this.#ports.parameters, file.format);
+    this.#file = there;
+    await file.close();
+    return there;
+  }
+
   /** Gives the weights to the server, unless it has them: another worker of the run has loaded them. */
-  async #give(written: Written, label: string): Promise<void> {
-    const { api, server } = this.#ports;
+  async #give(written: Written, label: string, call?: Call): Promise<void> {
+    const { api } = this.#ports;
     const before = await api.label();
     if (before === label) return;
     const loading = `${loadingLabel}-${randomUUID()}`;
     // The weights are undefined from here on, also when this process dies.
     await api.setLabel(loading);
+    this.#loading = loading;
     if (before.startsWith(ownLabel) && !before.startsWith(loadingLabel)) await this.#giveNext(written);
-    else await this.#giveFirst(written, before === untouched);
-    if ((await api.label()) !== loading) throw serverShared(server.url, 'was given other weights at the same time');
+    else await this.#giveFirst(written, before === untouched, call);
     await api.setLabel(label);
   }
 
   /** Gives weights to a server that has proved nothing since it started. */
-  async #giveFirst({ path, file, isBase }: Written, isUntouched: boolean): Promise<void> {
+  async #giveFirst({ path, file, isBase }: Written, isUntouched: boolean, call?: Call): Promise<void> {
     const itsOwn = isBase && isUntouched ? await this.#ask() : undefined;
     const ofZeros = await this.#giveZeros();
-    const mirrored = await this.#askMirrored(file);
+    const mirrored = await this.#askMirrored(file, call);
     await this.#ports.api.load(path);
     const numbers = await this.#ask();
     this.#requireOther(ofZeros, numbers);
@@ -183,7 +183,7 @@ export class ServerWeights {
   /** With all weights 0, every token has the same probability. Throws PauseError `WrongServer`. */
   async #giveZeros(): Promise<Numbers> {
     const { server, api, folder, model, parameters, vocab } = this.#ports;
-    const path = join(folder, `zeros-${shapesDigest(parameters)}`);
+    const path = join(folder, `${zeros}${shapesDigest(parameters)}`);
     if (!existsSync(join(path, weightsFile))) {
       await mkdir(path, { recursive: true });
       await copyModelFiles(model, path);
@@ -206,7 +206,7 @@ export class ServerWeights {
    * The answer of the model whose tokens are numbered from the end, with its tokens as they are in the model itself.
    * Undefined: no tensor is known to have a row for each token.
    */
-  async #askMirrored(file: PublishedFile): Promise<Numbers | undefined> {
+  async #askMirrored(file: PublishedFile, call?: Call): Promise<Numbers | undefined> {
     const { api, folder, model, parameters, vocab } = this.#ports;
     const rows = rowsOfTokens(parameters, vocab);
     if (rows.size === 0) return undefined;
@@ -215,14 +215,14 @@ export class ServerWeights {
     try {
       await checkRoom('the folder of rollout.weights_dir', folder, file.bytes);
       const mirrored = await PublishedFile.create(join(path, weightsFile), parameters, file.format);
-      await mirrored.fillMirrored(file, rows).finally(() => mirrored.close());
+      await mirrored.fillMirrored(file, rows, call).finally(() => mirrored.close());
       await copyModelFiles(model, path);
       await api.load(path);
       const mirror = (token: number) => vocab - 1 - token;
       const { tokens, logProbs } = await this.#ask(mirror);
       return { tokens: tokens.map(mirror), logProbs };
     } finally {
-      await rm(path, { recursive: true, force: true });
+      await removed(path);
     }
   }
 
@@ -271,18 +271,12 @@ export class ServerWeights {
       tokens.push(...made.tokens);
       logProbs.push(...made.logProbs);
     }
+    // Whoever else loads has set another label before: then the answer says nothing of this worker's weights.
+    if ((await api.label()) !== this.#loading)
+      throw serverShared(server.url, 'was given other weights at the same time');
     if (tokens.length !== maxNewTokens)
       throw serverNonsense(server.url, `${tokens.length} tokens where ${maxNewTokens} were asked for`);
     return { tokens, logProbs };
-  }
-
-  /** Removes older weights, and what dead processes have left. */
-  async #removeOthers(path: string): Promise<void> {
-    for (const name of await readdir(this.#ports.folder)) {
-      const other = join(this.#ports.folder, name);
-      const isLeft = name.startsWith(writing) && (await stat(other)).mtimeMs < Date.now() - leftMs;
-      if (isLeft || (name.startsWith(ownLabel) && other !== path)) await rm(other, { recursive: true, force: true });
-    }
   }
 }
 
@@ -295,34 +289,8 @@ async function copyModelFiles(from: string, to: string): Promise<void> {
   await copyCompanions(from, to);
 }
 
-/** Shows progress while the server loads. */
-async function ticking<T>(call: Call | undefined, work: () => Promise<T>): Promise<T> {
-  const timer = setInterval(() => call?.tick?.(), tickMs);
-  try {
-    return await work();
-  } finally {
-    clearInterval(timer);
-  }
-}
-
-const isSame = (one: Numbers, other: Numbers): boolean =>
-  one.tokens.every((token, t) => token === other.tokens[t]) &&
-  one.logProbs.every((value, t) => value === other.logProbs[t]);
-
-function isNear(one: Numbers, other: Numbers): boolean {
-  const apart = one.logProbs.reduce((sum, value, t) => sum + Math.abs(value - at(other.logProbs, t)), 0);
-  return one.tokens[0] === other.tokens[0] && apart / one.logProbs.length <= tolerance;
-}
-
 const shown = ({ logProbs }: Numbers): string =>
   logProbs
     .slice(0, 3)
     .map((value) => value.toFixed(3))
     .join(', ');
-
-const unwritable = (folder: string, cause: unknown): PauseError =>
-  new PauseError('WrongServer', `the folder for the server’s weights cannot be written: ${folder}`, {
-    where: 'rollout.weights_dir',
-    hint: 'set rollout.weights_dir to a folder that the workers can write and the server can read',
-    cause,
-  });
