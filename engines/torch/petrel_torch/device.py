@@ -28,6 +28,8 @@ def join(settings):
         torch.use_deterministic_algorithms(True)
         torch.utils.deterministic.fill_uninitialized_memory = False
         torch.backends.cudnn.benchmark = False
+        # Which kernel attends would depend on the lengths in a pack; cuDNN's does not promise its bits.
+        torch.backends.cuda.enable_cudnn_sdp(False)
     # A bar of progress is no line of a log.
     transformers.utils.logging.disable_progress_bar()
     torch.backends.cuda.matmul.allow_tf32 = False
