@@ -10,6 +10,8 @@ import torch.distributed as dist
 import transformers
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
+from .memory import available_bytes
+
 
 @dataclass
 class Group:
@@ -61,9 +63,7 @@ def free_bytes(group):
     """Memory of the device that this rank may still take. On a processor the ranks share what is free."""
     device = group.device
     if device.type == "cpu":
-        with open("/proc/meminfo") as file:
-            (line,) = [line for line in file if line.startswith("MemAvailable:")]
-        return int(line.split()[1]) * 1024 // group.ranks
+        return available_bytes() // group.ranks
     free, _ = torch.cuda.mem_get_info(device)
     return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
 
