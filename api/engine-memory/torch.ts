@@ -12,7 +12,8 @@
  *   gathered     c (rest + 2 layer)  a layer exists twice while it is gathered: the buffer, and what is copied from it
  *   activations  of pass.ts: on a processor all that a pass keeps where there is room for it; on a card the least that
  *                it can do with, since layers are computed again before a card is full
- *   head         28 V rows         the chunk's fp32 arrays in the backward pass of head.py; at most 4,096 rows
+ *   head         28 V rows         the chunk's fp32 arrays in the backward pass of head.py; at most 4,096 rows, and
+ *                1 GiB, on a card 4 GiB
  *   reduction    (c + 4) layer + c rest  gradients before they are divided; of experts they exist twice
  *   step         16 elements of the largest tensor / R  the norm of the gradient is summed in fp64 (training.py)
  *   loading      4 P               the whole copy that each rank loads (folder.py), in the machine's memory
@@ -42,8 +43,10 @@ const mib = 2 ** 20;
 export const rankBytes = 420 * mib;
 export const sharedBytes = 320 * mib;
 
-/** Rows of the head whose logits exist at once: CHUNK of head.py. */
+/** The head's arrays in its backward pass, of one chunk: bytes of a row and word, and the bounds (head.py). */
+const headBytes = 28;
 const headRows = 4096;
+const headMost = { processor: 2 ** 30, card: 2 ** 32 };
 
 export const torchPlans: EnginePlans = {
   async readModel(model) {
@@ -129,7 +132,7 @@ function computingOf({ tokens, ranks, adapter, cardBytes }: ProcessWanted, shape
   const ofHead = adapter === undefined ? c * shape.vocab * shape.hidden : 0;
   const largest = Math.max(...everyTensor(shape).map((one) => elementsOf([one])));
   return [
-    { gathered: c * rest, activations, head: 28 * shape.vocab * Math.min(headRows, tokens), reduction: ofHead },
+    { gathered: c * rest, activations, head: headOf(shape.vocab, tokens, onCards), reduction: ofHead },
     {
       gathered: c * (rest + 2 * layer),
       activations,
@@ -138,6 +141,11 @@ function computingOf({ tokens, ranks, adapter, cardBytes }: ProcessWanted, shape
     { gathered: c * rest, reduction: adapter === undefined ? (2 * c + 4) * rest : 0 },
     { step: adapter === undefined ? (16 * largest) / ranks : 0 },
   ];
+}
+
+function headOf(vocab: number, tokens: number, onCards: boolean): number {
+  const fitting = Math.floor((onCards ? headMost.card : headMost.processor) / (headBytes * vocab));
+  return headBytes * vocab * Math.min(tokens, headRows, Math.max(1, fitting));
 }
 
 /** Each expert's gradient is one of all experts of the layer, added to that of the others. */

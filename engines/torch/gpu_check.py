@@ -1,10 +1,11 @@
 """
 What a GPU does with the torch engine: `gpu_check.py [--device cuda|cpu] [--small]` prints a table, a line as soon as it is
-known, and exits with 1 when a line fails. It needs torch and transformers; peft for the line of adapters. `--small` takes
+known, and exits with 1 when a line fails. `npm run gpu:check` runs it with the Python of the engine. It needs torch and transformers; peft for the line of adapters. `--small` takes
 models that a processor trains in seconds: so this program is tested where there is no GPU. With random weights.
 """
 
 import argparse
+import gc
 import hashlib
 import json
 import os
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -177,20 +179,42 @@ class Table:
         word = {None: "-", True: "PASS", False: "FAIL"}[passed]
         print(f"| {what} | {found} | {word} |", flush=True)
 
+    @contextmanager
+    def line(self, what):
+        """Within it the end of another process is a line that fails, and the table goes on."""
+        try:
+            yield
+        except ChildFailed as error:
+            self.row(what, error, False)
+
+
+class ChildFailed(Exception):
+    """A process of this program has failed. What it wrote is on stderr."""
+
+
+def child(kind, *words):
+    """What this program prints last in another process."""
+    command = [sys.executable, "-I", "-B", __file__, "--device", kind, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        print(done.stderr, file=sys.stderr, flush=True)
+        last = (done.stderr.strip().splitlines() or ["it wrote nothing"])[-1]
+        raise ChildFailed(f"{words[0]} ended with exit code {done.returncode}: {last}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def forget(group):
+    """The models of a check refer to themselves: until they are collected, they have memory that the next one needs."""
+    gc.collect()
+    if group.device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(group.device)
+
 
 def check_exact(table, kind, name, tokens):
     with tempfile.TemporaryDirectory() as folder:
-        found = []
         # The second is alone; the third goes on with what the first has saved.
-        for own in (folder, "-", folder):
-            done = subprocess.run(
-                [sys.executable, __file__, "--device", kind, "--exact", name, str(tokens), "5", own],
-                capture_output=True,
-                text=True,
-            )
-            if done.returncode != 0:
-                return table.row(f"{name}: bits of 5 steps in another process", done.stderr.strip()[-200:], False)
-            found.append(json.loads(done.stdout.strip().splitlines()[-1])["digest"])
+        found = [child(kind, "--exact", name, tokens, 5, own)["digest"] for own in (folder, "-", folder)]
     table.row(f"{name}: bits of 5 steps in another process", " ".join(found[:2]), found[0] == found[1])
     table.row(f"{name}: and after a save and a load at step 3", found[2], found[0] == found[2])
 
@@ -238,13 +262,15 @@ def values(group, compute):
         role = opened(group, folder_of(small_config(family)), compute, trainable=False)
         fill(role)
         made[family] = forward(role, pack_of(512, 256, 1), 1, False).clone()
+        del role
+        forget(group)
     return made
 
 
 def check_values(table, group):
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "values.pt")
-        subprocess.run([sys.executable, __file__, "--device", "cpu", "--values", file], check=True, capture_output=True)
+        child("cpu", "--values", file)
         expected = torch.load(file, weights_only=True)
     for compute, most in (("fp32", 2e-4), ("bf16", 0.1)):
         for family, made in values(group, compute).items():
@@ -262,14 +288,13 @@ def memory_row(group):
     if group.device.type != "cuda":
         return "-"
     most = torch.cuda.max_memory_allocated(group.device) / 2**30
-    torch.cuda.reset_peak_memory_stats(group.device)
     return f"{most:.1f} GiB at most"
 
 
 def check_speed(table, group, name, tokens, exactly):
     """
-    Not deterministic; `exactly`: seconds of a deterministic step. FLOPs of a step: 6 for each parameter and token (forward
-    2, backward 4). A processor's times are shown and not judged.
+    Not deterministic; `exactly`: seconds of a deterministic step, if known. FLOPs of a step: 6 for each parameter and token
+    (forward 2, backward 4). A processor's times are shown and not judged.
     """
     judged = group.device.type == "cuda"
     role = opened(group, folder_of(model(name)), "bf16")
@@ -282,10 +307,12 @@ def check_speed(table, group, name, tokens, exactly):
     share = None if peak is None else 6 * parameters * trained / seconds / peak
     found = f"{trained / seconds:.0f} tokens/s" + ("" if share is None else f", {share:.2f} of the peak in bf16")
     table.row(f"{name}: step", found, None if share is None or name != "1.5B" else share >= SHARE_OF_PEAK)
-    border, ratio = between / seconds, exactly / seconds
+    border = between / seconds
     table.row(f"{name}: between the phases", f"{border:.3f} of a step", border <= BORDER if judged else None)
     table.row(f"{name}: memory", memory_row(group))
-    table.row(f"{name}: deterministic beside fast", f"{ratio:.2f}", ratio <= DETERMINISTIC if judged else None)
+    if exactly is not None:
+        ratio = exactly / seconds
+        table.row(f"{name}: deterministic beside fast", f"{ratio:.2f}", ratio <= DETERMINISTIC if judged else None)
 
 
 def check_adapter(table, group, name, tokens):
@@ -349,13 +376,6 @@ def check_iteration(table, group, name, prompts, response):
     table.row(f"{name}: an iteration with the sampler hf", found, taken["taken"] and taken["gradNorm"] > 0)
 
 
-def seconds_exact(kind, name, tokens):
-    """Seconds of a deterministic step, in a process of its own."""
-    command = [sys.executable, __file__, "--device", kind, "--time-exact", name, str(tokens)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout.strip().splitlines()[-1])["seconds"]
-
-
 def time_exact(kind, name, tokens):
     group = group_on(kind, True)
     role = opened(group, folder_of(model(name)), "bf16")
@@ -380,23 +400,30 @@ def main():
     if given.time_exact is not None:
         return time_exact(kind, given.time_exact[0], int(given.time_exact[1]))
     if given.values is not None:
-        return torch.save(values(group_on(kind, True), "fp32"), given.values)
+        torch.save(values(group_on(kind, True), "fp32"), given.values)
+        return print(json.dumps({"saved": given.values}))
     if kind == "cuda" and not torch.cuda.is_available():
         print("no GPU that torch can use: nvidia-smi, and python3 -c 'import torch; print(torch.version.cuda)'")
         return 8
     table = Table()
     print("| what | found | |\n|---|---|---|")
     trained = [("tiny", 512)] if given.small else [("0.5B", 16384), ("1.5B", 16384)]
+    exactly = {}
     for name, tokens in trained:
-        check_exact(table, kind, name, tokens)
-    exactly = {name: seconds_exact(kind, name, tokens) for name, tokens in trained}
+        with table.line(f"{name}: bits of 5 steps"):
+            check_exact(table, kind, name, tokens)
+        with table.line(f"{name}: a deterministic step"):
+            exactly[name] = child(kind, "--time-exact", name, tokens)["seconds"]
     group = group_on(kind, False)
     facts = device.facts(group)
     table.row("device", f"{facts['device']}, torch {facts['torch']}, CUDA {facts['cuda']}, transformers {facts['transformers']}")
-    check_values(table, group)
+    with table.line("log-probs of a processor"):
+        check_values(table, group)
     for name, tokens in trained:
-        check_speed(table, group, name, tokens, exactly[name])
+        check_speed(table, group, name, tokens, exactly.get(name))
+        forget(group)
     check_adapter(table, group, *(("tiny", 512) if given.small else ("7B", 8192)))
+    forget(group)
     check_iteration(table, group, *(("tiny", 8, 16) if given.small else ("0.5B", 64, 128)))
     print(f"\n{table.failed} failed")
     return 1 if table.failed else 0

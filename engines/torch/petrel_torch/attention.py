@@ -2,8 +2,10 @@
 Attention within a pack: the tokens of a sequence attend to those before them in their own sequence, each sequence by
 itself. So its cost grows with the squares of the sequences' lengths, not with that of the pack, and no mask of the whole
 pack exists. On a GPU in bf16 one kernel does it (torch.nn.attention.varlen); elsewhere one product for each sequence.
+Which of the tokens before it a token sees is what transformers' own mask says (`Window`).
 """
 
+import inspect
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -14,8 +16,14 @@ from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface
 
 from .errors import InvalidInput
+from .model import body_of
 
 NAME = "petrel_packed"
+# Types of layers in transformers' configs whose masks are none or a window, and others that keep to their mask.
+BY_WINDOW = frozenset({"full_attention", "sliding_attention"})
+BY_MASK = BY_WINDOW | {"chunked_attention", "indexed_attention", "minimax_m3_sparse"}
+# Widest head of the kernel for packs, and what its widths are multiples of.
+WIDEST, MULTIPLE = 256, 8
 
 
 @dataclass(frozen=True)
@@ -44,27 +52,85 @@ def within(pack):
         _pack.reset(token)
 
 
+@dataclass(frozen=True)
+class Window:
+    """What a layer gets for a mask: a token attends to itself and to the `tokens` - 1 before it. None: to all of them."""
+
+    tokens: int
+
+
 def use_packed(model):
     """
-    Lets a model attend so, if its layers say by arguments what they attend to: those that know flash attention do, which
-    takes no mask. Others keep their own attention, with a mask of the whole pack.
+    Lets a model attend so, if its layers know flash attention, which takes no mask, and their masks are none or windows.
+    Others keep their own attention, with a mask of the whole pack. Refuses models whose sequences would mix in a pack.
     """
-    if model._is_stateful:
-        raise InvalidInput(
-            f"{type(model).__name__} has layers that carry a state from token to token; "
-            "sequences side by side would get into each other's"
-        )
-    if model._supports_flash_attn and model._supports_attention_backend and model.config._attn_implementation == "sdpa":
+    refuse_mixing(model)
+    if (
+        set(types_of(model)) <= BY_WINDOW
+        and model._supports_flash_attn
+        and model._supports_attention_backend
+        and model.config._attn_implementation == "sdpa"
+    ):
         model.set_attn_implementation(NAME)
 
 
-def attend(module, query, key, value, _mask, scaling=None, dropout=0.0, sliding_window=None, **others):
+def types_of(model):
+    return getattr(model.config, "layer_types", None) or ()
+
+
+def refuse_mixing(model):
+    name, types = type(model).__name__, set(types_of(model))
+    # A state beside attention is of no type of its own.
+    strange = sorted(types - (BY_WINDOW if model._is_stateful else BY_MASK))
+    if strange or (model._is_stateful and not types):
+        raise InvalidInput(
+            f"{name} has layers{f' of type {strange[0]}' if strange else ''} that carry a state from token to token; "
+            "sequences side by side would get into each other's. Expected a model whose layers all attend"
+        )
+    if "position_ids" not in inspect.signature(body_of(model).forward).parameters:
+        raise InvalidInput(
+            f"{name} takes no positions of tokens, which tell the sequences of a pack apart. Expected a model that does"
+        )
+    if not getattr(model.config, "is_causal", True) or any(
+        getattr(module, "is_causal", True) is False for module in model.modules()
+    ):
+        raise InvalidInput(
+            f"{name} attends to later tokens, too: a token would be scored by itself. "
+            "Expected a model whose tokens attend to earlier ones"
+        )
+
+
+def mask_of(*_args, local_size=None, use_vmap=False, config=None, **_others):
+    """What transformers makes of a layer's mask. `local_size`: its window; `use_vmap`: it is made by a function."""
+    if use_vmap:
+        raise InvalidInput(f"a {config.model_type} attends by a mask of its own, which packs do not have")
+    return None if local_size is None else Window(local_size)
+
+
+def attend(module, query, key, value, attention_mask, scaling=None, **others):
     """query [1, heads, N, D], key [1, keyHeads, N, D], value [1, keyHeads, N, V] -> [1, N, heads, V], None"""
     unknown = sorted({"softcap", "s_aux", "position_bias"} & {name for name, one in others.items() if one is not None})
+    if isinstance(attention_mask, torch.Tensor):
+        unknown.append("a mask of its own")
     if unknown:
         raise InvalidInput(f"{type(module).__name__} attends with {unknown[0]}, which packs do not have")
-    attention = _by_kernel if query.device.type == "cuda" and query.dtype == torch.bfloat16 else _by_sequence
-    return attention(_pack.get(), query, key, value, scaling, sliding_window), None
+    attention = _by_kernel if fits_kernel(query, value, scaling) else _by_sequence
+    window = None if attention_mask is None else attention_mask.tokens
+    return attention(_pack.get(), query, key, value, scaling, window), None
+
+
+def fits_kernel(query, value, scaling):
+    """Whether the kernel for packs takes it: bf16 on a GPU of compute capability 8 or more, within its widths."""
+    width = query.shape[3]
+    return (
+        query.device.type == "cuda"
+        and query.dtype == torch.bfloat16
+        and width <= WIDEST
+        and width % MULTIPLE == 0
+        and value.shape[3] <= width
+        and (scaling is None or scaling > 0)
+        and torch.cuda.get_device_capability(query.device) >= (8, 0)
+    )
 
 
 def _by_sequence(pack, query, key, value, scaling, window):
@@ -110,4 +176,4 @@ def _by_kernel(pack, query, key, value, scaling, window):
 
 
 AttentionInterface.register(NAME, attend)
-AttentionMaskInterface.register(NAME, lambda *_args, **_kwargs: None)
+AttentionMaskInterface.register(NAME, mask_of)

@@ -10,6 +10,8 @@ import torch.distributed as dist
 import transformers
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
+from .memory import available_bytes
+
 
 @dataclass
 class Group:
@@ -28,6 +30,8 @@ def join(settings):
         torch.use_deterministic_algorithms(True)
         torch.utils.deterministic.fill_uninitialized_memory = False
         torch.backends.cudnn.benchmark = False
+        # Which kernel attends would depend on the lengths in a pack; cuDNN's does not promise its bits.
+        torch.backends.cuda.enable_cudnn_sdp(False)
     # A bar of progress is no line of a log.
     transformers.utils.logging.disable_progress_bar()
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -59,9 +63,7 @@ def free_bytes(group):
     """Memory of the device that this rank may still take. On a processor the ranks share what is free."""
     device = group.device
     if device.type == "cpu":
-        with open("/proc/meminfo") as file:
-            (line,) = [line for line in file if line.startswith("MemAvailable:")]
-        return int(line.split()[1]) * 1024 // group.ranks
+        return available_bytes() // group.ranks
     free, _ = torch.cuda.mem_get_info(device)
     return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
 

@@ -92,8 +92,7 @@ class Scored(nn.Module):
         tokens, positions [N]: a pack, in which each sequence starts at position 0; rows [P]: indices into it; targets
         [P] or None. Gives {name: tensor}.
         """
-        base = self.model.base_model
-        hidden = base(
+        hidden = body_of(self.model)(
             input_ids=tokens[None], position_ids=positions[None], attention_mask=None, use_cache=False
         ).last_hidden_state[0]
         hidden = hidden.index_select(0, rows)
@@ -105,6 +104,11 @@ class Scored(nn.Module):
             hidden, head.weight, head.bias, targets, temperature, self.form, frozenset(wants), top_k
         )
         return {"logProbs": log_probs, "entropy": entropy, **others}
+
+
+def body_of(model):
+    """The model below its head. Some of transformers' models say that they are their own (llama4)."""
+    return model.model if model.base_model is model else model.base_model
 
 
 def head_of(model):

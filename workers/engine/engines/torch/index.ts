@@ -24,8 +24,8 @@ export interface TorchOptions extends EngineEnvironment, Pick<GroupOptions, 'hun
 
 export function torchEngines(options: TorchOptions): TrainingEngine {
   const { device, versions } = options;
-  // The name of a queue: a word. It ends with the form of attention (petrel_torch/attention.py).
-  const profile = `torch-${versions.torch}-${deviceProfile(options)}-packed`.replaceAll(/[^\w-]+/g, '_');
+  // The name of a queue: a word. It ends with the form of attention and of the head's chunks (attention.py, head.py).
+  const profile = `torch-${versions.torch}-${deviceProfile(options)}-packed-2`.replaceAll(/[^\w-]+/g, '_');
   return {
     name: torchName,
     facts: () => ({
