@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isNear } from './numbers.ts';
+import { areNear, isNear } from './numbers.ts';
 
 const first = { tokens: [3, 5, 7], logProbs: [-1, -2, -0.5] };
 
@@ -17,5 +17,21 @@ describe('two answers to a fixed prompt', () => {
     ['another token that is less likely', { tokens: [3, 6, 7], logProbs: [-1, -2.5, -0.5] }],
   ])('are of different weights: %s', (_, other) => {
     expect([isNear(first, other), isNear(other, first)]).toEqual([false, false]);
+  });
+});
+
+describe('answers to several prompts, with the tokens in another order', () => {
+  const tie = { tokens: [4, 1, 1], logProbs: [-1.02, -9, -9] };
+
+  it('may be of the same weights where rounding chooses another first token in one of them', () => {
+    expect(areNear([first, first], [tie, first])).toBe(true);
+  });
+
+  it('are of a head in its own order where every first token is another one, and as likely', () => {
+    expect(areNear([first, first], [tie, { ...tie, logProbs: [-1, -2, -3] }])).toBe(false);
+  });
+
+  it('are of different weights where one of them is', () => {
+    expect(areNear([first, first], [first, { ...first, logProbs: [-4, -2, -0.5] }])).toBe(false);
   });
 });

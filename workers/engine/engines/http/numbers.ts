@@ -24,3 +24,11 @@ export function isNear(one: Numbers, other: Numbers): boolean {
   const apart = compared.reduce((sum, value, t) => sum + Math.abs(value - at(other.logProbs, t)), 0);
   return apart / compared.length <= tolerance;
 }
+
+/**
+ * Says whether the answers to several prompts may be of the same weights, the tokens of one side numbered in another
+ * order. A head that stays in its own order gives another first token to each prompt, as likely as the right one.
+ */
+export const areNear = (some: readonly Numbers[], others: readonly Numbers[]): boolean =>
+  some.every((one, i) => isNear(one, at(others, i))) &&
+  some.some((one, i) => one.tokens[0] === at(others, i).tokens[0]);

@@ -9,6 +9,7 @@
  * own beside the embedding that it is tied to, as vLLM 0.32 does on a processor. After that, weights with another
  * digest must change its numbers; where they do not, it is tried with zeros again.
  */
+import { at } from '../../../../core/at.ts';
 import { log } from '../../../../core/math/log.ts';
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -27,7 +28,7 @@ import { digestOf } from '../../../../log/objects/digest.ts';
 import { checkRoom } from '../../../../infra/store/free-space.ts';
 import { copyCompanions } from '../../../../models/folder.ts';
 import { inTurn } from './folder-turn.ts';
-import { isNear, isSame } from './numbers.ts';
+import { areNear, isNear, isSame } from './numbers.ts';
 import type { Numbers } from './numbers.ts';
 import { rowsOfTokens } from './parameters.ts';
 import { PublishedFile } from './published-file.ts';
@@ -55,8 +56,10 @@ interface Written {
 }
 
 const weightsFile = 'model.safetensors';
-/** Tokens of the prompt, and of the answer. */
+/** Tokens of a prompt, and of its answer. */
 const probed = 8;
+/** Prompts to which a mirrored model must answer as the model itself. */
+const prompts = [0, 1, 2];
 /** Largest difference to −ln V where all tokens are equally likely: bf16 rounds no logit of 0. */
 const uniformTolerance = 1e-3;
 
@@ -163,9 +166,10 @@ export class ServerWeights {
     const ofZeros = await this.#giveZeros();
     const mirrored = await this.#askMirrored(file, call);
     await this.#ports.api.load(path);
-    const numbers = await this.#ask();
+    const answers = await this.#askAll();
+    const numbers = at(answers, 0);
     this.#requireOther(ofZeros, numbers);
-    if (mirrored !== undefined) this.#requireMirrored(mirrored, numbers);
+    if (mirrored !== undefined) this.#requireMirrored(mirrored, answers);
     if (itsOwn !== undefined) this.#requireNear(itsOwn, numbers);
   }
 
@@ -203,10 +207,10 @@ export class ServerWeights {
   }
 
   /**
-   * The answer of the model whose tokens are numbered from the end, with its tokens as they are in the model itself.
+   * The answers of the model whose tokens are numbered from the end, with its tokens as they are in the model itself.
    * Undefined: no tensor is known to have a row for each token.
    */
-  async #askMirrored(file: PublishedFile, call?: Call): Promise<Numbers | undefined> {
+  async #askMirrored(file: PublishedFile, call?: Call): Promise<readonly Numbers[] | undefined> {
     const { api, folder, model, parameters, vocab } = this.#ports;
     const rows = rowsOfTokens(parameters, vocab);
     if (rows.size === 0) return undefined;
@@ -219,8 +223,8 @@ export class ServerWeights {
       await copyModelFiles(model, path);
       await api.load(path);
       const mirror = (token: number) => vocab - 1 - token;
-      const { tokens, logProbs } = await this.#ask(mirror);
-      return { tokens: tokens.map(mirror), logProbs };
+      const answers = await this.#askAll(mirror);
+      return answers.map(({ tokens, logProbs }) => ({ tokens: tokens.map(mirror), logProbs }));
     } finally {
       await removed(path);
     }
@@ -238,11 +242,11 @@ export class ServerWeights {
     );
   }
 
-  #requireMirrored(mirrored: Numbers, numbers: Numbers): void {
-    if (isNear(mirrored, numbers)) return;
+  #requireMirrored(mirrored: readonly Numbers[], answers: readonly Numbers[]): void {
+    if (areNear(mirrored, answers)) return;
     throw wrongServer(
       this.#ports.server.url,
-      `takes a part of new weights and keeps another: it gave the log-probs ${shown(numbers)}, and with its tokens in another order ${shown(mirrored)}`,
+      `takes a part of new weights and keeps another: it gave the tokens ${firstOf(answers)}, and with its tokens in another order ${firstOf(mirrored)}`,
       'vLLM on a processor keeps a head that is tied to the embedding: set rollout.url=null to sample with petrel’s own vLLM, or serve a model with tie_word_embeddings: false',
     );
   }
@@ -258,12 +262,18 @@ export class ServerWeights {
     );
   }
 
-  /** `as`: gives the token to ask with in place of one. */
-  async #ask(as = (token: number) => token): Promise<Numbers> {
+  /** The answer to each prompt; `as`: gives the token to ask with in place of one. */
+  async #askAll(as?: (token: number) => number): Promise<readonly Numbers[]> {
+    const answers: Numbers[] = [];
+    for (const prompt of prompts) answers.push(await this.#ask(as, prompt));
+    return answers;
+  }
+
+  async #ask(as = (token: number) => token, which = 0): Promise<Numbers> {
     const { api, facts, vocab, server } = this.#ports;
     // Nothing that was kept of an earlier question may answer this one.
     const label = `${ownLabel}asks-${randomUUID()}`;
-    const prompt = Array.from({ length: probed }, (_, i) => as((7 * (i + 1)) % vocab));
+    const prompt = Array.from({ length: probed }, (_, i) => as((7 * (i + 1) + 11 * which) % vocab));
     const sampling = { temperature: 0, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 };
     const maxNewTokens = Math.max(1, Math.min(probed, facts.maxModelLen - probed));
     const [tokens, logProbs]: [number[], number[]] = [[], []];
@@ -288,6 +298,10 @@ async function copyModelFiles(from: string, to: string): Promise<void> {
   await copyFile(join(from, 'config.json'), join(to, 'config.json'));
   await copyCompanions(from, to);
 }
+
+/** The first token of each answer, and its log-prob. */
+const firstOf = (answers: readonly Numbers[]): string =>
+  answers.map(({ tokens, logProbs }) => `${at(tokens, 0)} (${at(logProbs, 0).toFixed(3)})`).join(', ');
 
 const shown = ({ logProbs }: Numbers): string =>
   logProbs
