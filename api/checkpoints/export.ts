@@ -92,7 +92,8 @@ async function exportCheckpoint(options: ExportOptions): Promise<Omit<PolicyExpo
     const stored = storedAs(dtype, 'float32');
     const { path, revision } = parseStoredRecipe(recipe).model;
     // A folder's place on the machine that started the run is not in its records.
-    const isHub = !/^[./~]/.test(path);
+    // peft looks names up on Hugging Face alone.
+    const isHub = !/^(?:[./~]|modelscope:)/.test(path);
     const base = isHub ? path : await modelFolder(log.store, inputs.reference ?? inputs.model, cache);
     const task = isRewardModel(manifest) ? 'SEQ_CLS' : 'CAUSAL_LM';
     const about = { base, revision: isHub ? revision : null, task } as const;

@@ -13,7 +13,7 @@ import { smallLimits } from '../../infra/limits.ts';
 import { namesProxy, proxyOf } from '../../infra/outbound/proxy-of.ts';
 import { whyNotHere } from '../../infra/stack/here.ts';
 import { readConfig } from '../../infra/stack/state.ts';
-import { hubSettings } from '../../models/hub.ts';
+import { hubSettings, modelScopeSettings } from '../../models/hub.ts';
 import type { DoctorCheck, DoctorResult } from './result.ts';
 import { green } from './result.ts';
 
@@ -102,8 +102,9 @@ function settingsText(env: Environment): string {
 function hubText(env: Environment): string {
   const { hubUrl, token, offline, sharedCache } = hubSettings(env);
   const hub = offline === true ? 'HF_HUB_OFFLINE is set: the hub is not asked' : hubUrl;
-  const access = token === undefined ? 'no token' : 'with a token';
-  return `${hub}, ${access}; models in ${sharedCache} are used where they are`;
+  const access = (of: string | undefined): string => (of === undefined ? 'no token' : 'with a token');
+  const other = modelScopeSettings(env);
+  return `${hub}, ${access(token)}; models in ${sharedCache} are used where they are; modelscope: names are of ${other.hubUrl}, ${access(other.token)}`;
 }
 
 async function address(home: string): Promise<DoctorResult> {

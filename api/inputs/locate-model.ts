@@ -1,4 +1,4 @@
-/** Finds a recipe's model and tokenizer on this machine: a folder, or a copy from the hub. */
+/** Finds a recipe's model and tokenizer on this machine: a folder, or a copy from a hub. */
 import { join } from 'node:path';
 import { teacherOf } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
@@ -62,12 +62,13 @@ async function locate(
   options: LocateOptions,
 ): Promise<LocalModel> {
   // The hub client is loaded only here, so that other commands start quickly.
-  const [{ hubSettings, localModel }, { outboundFetch }] = await Promise.all([
+  const [{ hubSettings, localModel, modelScopeSettings }, { outboundFetch }] = await Promise.all([
     import('../../models/hub.ts'),
     import('../../infra/outbound/fetch.ts'),
   ]);
   return localModel(reference, {
     ...hubSettings(ports.env),
+    modelScope: modelScopeSettings(ports.env),
     fetch: outboundFetch(),
     ...options,
     cache: join(ports.home, 'hub'),

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FakeHub } from '../../models/hub/fake-hub.test-support.ts';
+import { FakeModelScope } from '../../models/hub/fake-modelscope.test-support.ts';
 import { publishedModels } from '../../models/published-configs.test-support.ts';
 import { temporaryHome, type TemporaryHome } from '../../tests/servers.ts';
 import { writeEnvironment } from '../../infra/engines/environment.ts';
@@ -236,23 +237,56 @@ describe('petrel plan', () => {
     expect((await plan(...words)).report.checks.find(({ name }) => name === 'scorer')).toMatchObject({ status: 'ok' });
   });
 
-  it('reads config and tokenizer of a model on the hub, and leaves its weights for the run', async () => {
-    const hub = new FakeHub();
+  it.each([
+    ['the hub', 'org/tiny', () => new FakeHub(), 'HF_ENDPOINT'],
+    ['ModelScope', 'modelscope:org/tiny', () => new FakeModelScope(), 'MODELSCOPE_ENDPOINT'],
+  ] as const)(
+    'reads config and tokenizer of a model on %s, and leaves its weights for the run',
+    async (_, name, make, at) => {
+      const hub = make();
+      await hub.start();
+      try {
+        for (const file of readdirSync(BASE))
+          hub.files.set(file, { bytes: readFileSync(join(BASE, file)), lfs: file.endsWith('.safetensors') });
+        env = { [at]: hub.url };
+        const { exitCode, report } = await plan(`model.path=${name}`);
+        expect([exitCode, report.checks[0]]).toEqual([
+          0,
+          {
+            name: 'model',
+            status: 'later',
+            detail: expect.stringMatching(/855k parameters; its weights \(.*\) are fetched/),
+          },
+        ]);
+        expect(hub.log.filter((path) => /resolve.*\.safetensors$|repo .*\.safetensors$/.test(path))).toEqual([]);
+      } finally {
+        await hub.stop();
+      }
+    },
+  );
+
+  it('says what is wrong with a name on ModelScope', async () => {
+    const hub = new FakeModelScope();
     await hub.start();
     try {
-      for (const name of readdirSync(BASE))
-        hub.files.set(name, { bytes: readFileSync(join(BASE, name)), lfs: name.endsWith('.safetensors') });
-      env = { HF_ENDPOINT: hub.url };
-      const { exitCode, report } = await plan('model.path=org/tiny');
-      expect([exitCode, report.checks[0]]).toEqual([
-        0,
-        {
-          name: 'model',
-          status: 'later',
-          detail: expect.stringMatching(/855k parameters; its weights \(.*\) are fetched/),
-        },
-      ]);
-      expect(hub.log.filter((path) => path.includes('resolve') && path.endsWith('.safetensors'))).toEqual([]);
+      env = { MODELSCOPE_ENDPOINT: hub.url };
+      for (const [name, detail] of [
+        ['modelscope:org/none', /has no model org\/none at master/],
+        ['modelscope:org/tiny@v2', /has no model org\/tiny at v2/],
+        ['modelscope:tiny', /expected modelscope:org\/name or modelscope:org\/name@revision/],
+      ] as const) {
+        const { exitCode, report } = await plan(`model.path=${name}`);
+        expect([exitCode, failed(report)[0]]).toEqual([
+          8,
+          {
+            name: 'model',
+            status: 'failed',
+            code: 'InvalidInput',
+            detail: expect.stringMatching(detail),
+            hint: expect.any(String),
+          },
+        ]);
+      }
     } finally {
       await hub.stop();
     }

@@ -4,11 +4,11 @@ import { countOrZero, key, requiredKey, section, text } from './key.ts';
 /** `model`: the base that is trained. */
 export const modelSection = section('The base model: its weights, tokenizer and arithmetic.', {
   path: requiredKey(text, {
-    doc: 'Folder in the Hugging Face layout (begins with ".", "/" or "~"), or a name on the Hugging Face hub (org/name).',
+    doc: 'Folder in the Hugging Face layout (begins with ".", "/" or "~"), or a name on the Hugging Face hub (org/name) or on ModelScope (modelscope:org/name).',
     change: 'fixed',
     pointsTo: 'model',
   }),
-  revision: key(text, 'main', { doc: 'Branch, tag or commit on the hub.', change: 'fixed' }),
+  revision: key(text, 'main', { doc: 'Branch, tag or commit on the hub; main: its default branch.', change: 'fixed' }),
   tokenizer_path: key(text.nullable(), null, {
     doc: 'Folder or hub name of the tokenizer; null: the one beside the model.',
     change: 'fixed',

@@ -2,6 +2,7 @@ import { recipeKey, recipeSections } from './keys.ts';
 import { TRL_KEYS } from './trl.ts';
 import { describe, expect, it } from 'vitest';
 import { checkRecipe, parseRecipe } from './parse.ts';
+import { findSecrets } from './secrets.ts';
 import type { RecipeIssue } from './issues.ts';
 
 const minimal = { model: { path: './model' }, data: { train_files: 'train.jsonl' } };
@@ -181,6 +182,15 @@ describe('a secret', () => {
     expect(issue).toMatchObject({ path: 'model.path', secret: true });
     expect(issue.hint).toContain('env:HF_TOKEN');
     expect(JSON.stringify(issue)).not.toContain(token);
+  });
+
+  it('of ModelScope is recognised in a name of ModelScope', () => {
+    const token = `ms-${['01234567', '89ab', 'cdef', '0123', '456789abcdef'].join('-')}`;
+    const name = 'modelscope:org/name@v2';
+    expect(findSecrets({ model: { path: name } })).toEqual([]);
+    expect(findSecrets({ model: { path: `${name}?token=${token}` } })).toMatchObject([
+      { path: 'model.path', secret: true },
+    ]);
   });
 
   it('is recognised by its name too, and a reference is not a secret', () => {

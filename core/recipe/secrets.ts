@@ -3,6 +3,11 @@ import type { RecipeIssue } from './issues.ts';
 
 const TOKEN_SHAPES: readonly { readonly shape: RegExp; readonly what: string; readonly variable: string }[] = [
   { shape: /\bhf_[A-Za-z0-9]{20,}/, what: 'a Hugging Face token', variable: 'HF_TOKEN' },
+  {
+    shape: /\bms-[\da-f]{8}-(?:[\da-f]{4}-){3}[\da-f]{12}\b/,
+    what: 'a ModelScope token',
+    variable: 'MODELSCOPE_API_TOKEN',
+  },
   { shape: /\b(?:AKIA|ASIA)[A-Z0-9]{16}\b/, what: 'an AWS access key', variable: 'AWS_ACCESS_KEY_ID' },
   { shape: /\bsk-[A-Za-z0-9_-]{20,}/, what: 'an API key', variable: 'API_KEY' },
   {

@@ -4,8 +4,8 @@ import { createReadStream } from 'node:fs';
 import { open, rename, rm, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { InvalidInputError, RetryableError } from '../../core/errors.ts';
-import type { HubClient, HubModel } from './client.ts';
 import type { HubFile } from './files.ts';
+import type { HubCommit } from './hub.ts';
 
 export interface DownloadOptions {
   /** Broken transfers in a row, without progress, before it fails. */
@@ -18,15 +18,14 @@ export interface DownloadOptions {
  * Throws RetryableError when the transfer keeps breaking, InvalidInputError when the file does not match the listing.
  */
 export async function download(
-  client: HubClient,
-  model: HubModel,
+  model: HubCommit,
   file: HubFile,
   target: string,
   options: DownloadOptions = {},
 ): Promise<void> {
   const partial = `${target}.partial`;
   for (let round = 0; ; round++) {
-    await fetchRest(client, model, file, partial, options);
+    await fetchRest(model, file, partial, options);
     if (await isWhole(partial, file)) break;
     await rm(partial, { force: true });
     if (round === 1)
@@ -39,8 +38,7 @@ export async function download(
 }
 
 async function fetchRest(
-  client: HubClient,
-  model: HubModel,
+  model: HubCommit,
   file: HubFile,
   partial: string,
   { attempts = 5, retryMs = 500, onBytes }: DownloadOptions,
@@ -50,7 +48,7 @@ async function fetchRest(
     const before = have;
     let problem: unknown;
     try {
-      have = await append(await client.read(model, file, have), partial, have, file.size, onBytes);
+      have = await append(await model.read(file, have), partial, have, file.size, onBytes);
     } catch (error) {
       if (error instanceof InvalidInputError) throw error;
       problem = error;

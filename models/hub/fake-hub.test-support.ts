@@ -1,4 +1,4 @@
-/** A hub on 127.0.0.1 for tests, which supports the real client's calls and can inject faults. */
+/** Hubs on 127.0.0.1 for tests, which support the real clients' calls and can inject faults. */
 import { createHash } from 'node:crypto';
 import { type IncomingMessage, type Server, type ServerResponse, createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,7 +15,7 @@ export class FakeHub {
   readonly files = new Map<string, FakeFile>();
   /** Requests by method and path, in order. */
   readonly log: string[] = [];
-  /** Authorization headers that the second host received; there must be none. */
+  /** Authorization and cookie headers that the second host received; there must be none. */
   readonly leaked: string[] = [];
   /** Closes the connection after this many bytes of a file, this many times. */
   breakAfter: { readonly bytes: number; times: number } | undefined;
@@ -29,10 +29,11 @@ export class FakeHub {
   readonly #cdn: Server;
 
   constructor() {
-    this.#hub = createServer((request, response) => this.#answer(request, response));
+    this.#hub = createServer((request, response) => this.answer(request, response));
     this.#cdn = createServer((request, response) => {
-      if (request.headers.authorization !== undefined) this.leaked.push(request.headers.authorization);
-      this.#send(decodeURIComponent((request.url ?? '').slice(1)), request, response);
+      const { authorization, cookie } = request.headers;
+      for (const secret of [authorization, cookie]) if (secret !== undefined) this.leaked.push(secret);
+      this.send(decodeURIComponent((request.url ?? '').slice(1)), request, response);
     });
   }
 
@@ -52,7 +53,7 @@ export class FakeHub {
     }
   }
 
-  #answer(request: IncomingMessage, response: ServerResponse): void {
+  protected answer(request: IncomingMessage, response: ServerResponse): void {
     const path = (request.url ?? '').replace(/\?.*/, '');
     this.log.push(path);
     if (this.status !== undefined) return json(response, this.status, { error: 'injected' });
@@ -64,7 +65,11 @@ export class FakeHub {
     const file = path.startsWith(`/org/tiny/resolve/${fakeCommit}/`) ? path.split('/').at(-1) : undefined;
     if (file === undefined || !this.files.has(file))
       return json(response, 404, { error: 'Repository not found' }, { 'X-Error-Code': 'RepoNotFound' });
-    if (this.files.get(file)?.lfs !== true) return this.#send(file, request, response);
+    this.sendOrRedirect(file, request, response);
+  }
+
+  protected sendOrRedirect(file: string, request: IncomingMessage, response: ServerResponse): void {
+    if (this.files.get(file)?.lfs !== true) return this.send(file, request, response);
     response
       .writeHead(302, { location: `http://127.0.0.1:${(this.#cdn.address() as AddressInfo).port}/${file}` })
       .end();
@@ -85,11 +90,13 @@ export class FakeHub {
     return [...entries, { type: 'directory', path: 'onnx', size: 0, oid: '0' }];
   }
 
-  #send(name: string, request: IncomingMessage, response: ServerResponse): void {
+  protected send(name: string, request: IncomingMessage, response: ServerResponse): void {
     const bytes = Uint8Array.from(this.files.get(name)?.bytes ?? []);
-    const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? '');
+    const range = /^bytes=(\d+)-(\d*)$/.exec(request.headers.range ?? '');
     const [start, end] =
-      range === null ? [0, bytes.length] : [Number(range[1]), Math.min(Number(range[2]) + 1, bytes.length)];
+      range === null
+        ? [0, bytes.length]
+        : [Number(range[1]), Math.min(Number(range[2] || bytes.length) + 1, bytes.length)];
     const part = bytes.subarray(start, end);
     const probe = range !== null && end - start <= 1;
     if (!probe && this.corrupt > 0) {
@@ -109,6 +116,11 @@ export class FakeHub {
   }
 }
 
-function json(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
+export function json(
+  response: ServerResponse,
+  status: number,
+  body: unknown,
+  headers: Record<string, string> = {},
+): void {
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
 }

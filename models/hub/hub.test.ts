@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { InvalidInputError, RetryableError } from '../../core/errors.ts';
-import { type ModelOptions, localModel } from '../hub.ts';
+import { type ModelOptions, localModel, modelScopeSettings } from '../hub.ts';
 import { FakeHub, fakeCommit } from './fake-hub.test-support.ts';
 
 const weights = Uint8Array.from({ length: 300_000 }, (_, i) => (i * 31) % 251);
@@ -25,7 +25,13 @@ beforeEach(async () => {
   }
   hub.files.set('model.safetensors', { bytes: weights, lfs: true });
   cache = await mkdtemp(join(tmpdir(), 'hub-'));
-  options = { hubUrl: hub.url, token: undefined, cache, download: { attempts: 3, retryMs: 1 } };
+  options = {
+    hubUrl: hub.url,
+    token: undefined,
+    modelScope: modelScopeSettings({}),
+    cache,
+    download: { attempts: 3, retryMs: 1 },
+  };
 });
 
 afterEach(async () => {

@@ -1,4 +1,4 @@
-/** Settings of Hugging Face's own Python client, read as it reads them: where people have set them already. */
+/** Settings of the hubs' own Python clients, read as they read them: where people have set them already. */
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 type Env = Readonly<Record<string, string | undefined>>;
 
 export interface HubSettings {
-  /** Default: https://huggingface.co. */
+  /** The address has no slash at its end. */
   readonly hubUrl: string;
   readonly token: string | undefined;
   /** Folder in which the Python client keeps models; absent: it is not looked into. */
@@ -27,6 +27,19 @@ export function hubSettings(env: Env): HubSettings {
     token: tokenOf(env),
     sharedCache: expanded(env['HF_HUB_CACHE'] ?? env['HUGGINGFACE_HUB_CACHE'] ?? join(homeOf(env), 'hub'), env),
     offline: isTrue(env['HF_HUB_OFFLINE'] || env['TRANSFORMERS_OFFLINE']),
+  };
+}
+
+/**
+ * Reads MODELSCOPE_ENDPOINT or MODELSCOPE_DOMAIN, MODELSCOPE_API_TOKEN and MODELSCOPE_CACHE. ModelScope's client has no
+ * variable that forbids requests, and a login that it keeps is a pickle of Python, which is not read.
+ */
+export function modelScopeSettings(env: Env): HubSettings {
+  const address = env['MODELSCOPE_ENDPOINT'] || env['MODELSCOPE_DOMAIN']?.trim() || 'https://modelscope.cn';
+  return {
+    hubUrl: (/^https?:\/\//.test(address) ? address : `https://${address}`).replace(/\/+$/, ''),
+    token: cleaned(env['MODELSCOPE_API_TOKEN']),
+    sharedCache: expanded(env['MODELSCOPE_CACHE'] || '~/.cache/modelscope', env),
   };
 }
 

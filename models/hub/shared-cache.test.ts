@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { InvalidInputError } from '../../core/errors.ts';
-import { hubSettings, localModel, type ModelOptions } from '../hub.ts';
+import { hubSettings, localModel, type ModelOptions, modelScopeSettings } from '../hub.ts';
 import { FakeHub, fakeCommit } from './fake-hub.test-support.ts';
 
 const other = 'decaf'.padEnd(40, '0');
@@ -23,6 +23,7 @@ beforeEach(async () => {
   options = {
     hubUrl: hub.url,
     token: undefined,
+    modelScope: modelScopeSettings({}),
     cache: join(folder, 'own'),
     sharedCache: shared,
     download: { attempts: 1, retryMs: 1 },

@@ -194,6 +194,18 @@ const cases: readonly Case[] = [
     says: /nobody\/nothing at main cannot be fetched, because HF_HUB_OFFLINE/,
   },
   {
+    what: 'an unknown name on ModelScope',
+    recipe: { model: { path: 'modelscope:nobody/nothing' } },
+    env: () => ({ MODELSCOPE_ENDPOINT: hubUrl() }),
+    says: /has no model nobody\/nothing at master/,
+  },
+  {
+    what: 'a model of ModelScope that is on no disk, offline',
+    recipe: { model: { path: 'modelscope:nobody/nothing@v2' } },
+    env: () => ({ MODELSCOPE_ENDPOINT: hubUrl(), HF_HUB_OFFLINE: '1', MODELSCOPE_CACHE: join(user.folder, 'ms') }),
+    says: /modelscope:nobody\/nothing at v2 cannot be fetched, because HF_HUB_OFFLINE/,
+  },
+  {
     what: 'a folder without a model',
     recipe: { model: { path: './elsewhere' } },
     says: /elsewhere: there is no config\.json/,

@@ -7,7 +7,9 @@ import { DescribeInstancesCommand } from '@aws-sdk/client-ec2';
 import { HeadBucketCommand } from '@aws-sdk/client-s3';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { FakeHub, fakeCommit } from '../../models/hub/fake-hub.test-support.ts';
-import { HubClient } from '../../models/hub/client.ts';
+import { FakeModelScope } from '../../models/hub/fake-modelscope.test-support.ts';
+import { HuggingFace } from '../../models/hub/hugging-face.ts';
+import { ModelScope } from '../../models/hub/modelscope.ts';
 import { send } from '../../rewards/endpoint/post.ts';
 import { startRecordingProxy } from '../recording-proxy.ts';
 import type { RecordingProxy } from '../recording-proxy.ts';
@@ -54,7 +56,7 @@ it('the hub is read through the proxy, and its files too', async () => {
   try {
     hub.files.set('config.json', { bytes: Buffer.from('{}') });
     const env = { http_proxy: towards.url };
-    const client = new HubClient({ hubUrl: 'http://hub.test', token: undefined, fetch: outboundFetch(env) });
+    const client = new HuggingFace({ hubUrl: 'http://hub.test', token: undefined, fetch: outboundFetch(env) });
     const model = { name: 'org/tiny', revision: fakeCommit };
     const [file] = await client.files(model);
     if (file === undefined) throw new Error('no file is listed');
@@ -62,6 +64,28 @@ it('the hub is read through the proxy, and its files too', async () => {
     for await (const chunk of await client.read(model, file, 0)) chunks.push(chunk);
     expect(Buffer.concat(chunks).toString()).toBe('{}');
     expect(towards.asked).toContain(`http://hub.test/org/tiny/resolve/${fakeCommit}/config.json`);
+  } finally {
+    await towards.close();
+    await hub.stop();
+  }
+});
+
+it('ModelScope is read through the proxy, and the token goes to no other host', async () => {
+  const hub = new FakeModelScope();
+  await hub.start();
+  const towards = await startRecordingProxy(Number(new URL(hub.url).port));
+  try {
+    hub.files.set('config.json', { bytes: Buffer.from('{}') });
+    hub.files.set('model.safetensors', { bytes: Buffer.from('weights'), lfs: true });
+    hub.token = 'ms-secret';
+    const fetch = outboundFetch({ http_proxy: towards.url });
+    const client = new ModelScope({ hubUrl: 'http://hub.test', token: hub.token, fetch });
+    const model = await client.commitOf({ name: 'org/tiny', revision: 'master' });
+    for (const file of await model.files()) for await (const _ of await model.read(file, 0));
+    const asked = 'http://hub.test/api/v1/models/org/tiny/repo';
+    expect(towards.asked).toContain(`${asked}/files?Revision=master&Recursive=true`);
+    expect(towards.asked).toContain(`${asked}?Revision=master&FilePath=model.safetensors`);
+    expect(hub.leaked).toEqual([]);
   } finally {
     await towards.close();
     await hub.stop();
