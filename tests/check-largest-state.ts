@@ -1,7 +1,7 @@
 /**
  * `npm run check:state -- [--elements 7.6e9]`: a state in another process's memory, all zeros, goes through everything
  * that petrel does with states: a checkpoint is saved, verified, loaded and exported, the weights are published and
- * read. Fails when this process has more than 1 GiB at any time. Needs two bytes on the disk for each element.
+ * read. Fails when this process has more than 1 GiB at any time. Needs five bytes on the disk for each element.
  */
 import { deepStrictEqual, ok } from 'node:assert';
 import { mkdtempSync, rmSync } from 'node:fs';
