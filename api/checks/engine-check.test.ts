@@ -34,6 +34,15 @@ describe('the engines of a run', () => {
     );
   });
 
+  it('may ask a server, which every worker can that is not of an older petrel', () => {
+    const asking = recipe({ rollout: { name: 'vllm', url: 'http://127.0.0.1:8000' } });
+    const http = { ...exampleEngine, name: 'http', randomness: 'seeded' as const };
+    requireEngines(asking, { trainer: [exampleEngine], rollout: [exampleEngine, http] });
+    expect(() => requireEngines(asking, { trainer: [exampleEngine], rollout: [exampleEngine] })).toThrow(
+      expect.objectContaining({ where: 'rollout.url', message: expect.stringContaining('an older petrel') }),
+    );
+  });
+
   it('must repeat a sample where a run promises its weights to the bit', () => {
     const asks = (deterministic: boolean | 'replay') => recipe({ deterministic, rollout: { name: 'vllm' } });
     const engines = { trainer: [exampleEngine], rollout: [vllm] };

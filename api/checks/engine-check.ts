@@ -12,7 +12,7 @@ import { refusedHint, refusedText } from '../../core/wire/engine-proof.ts';
 import type { Role } from '../../core/roles.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
 import { environmentOf } from '../../infra/engines/environment.ts';
-import { namesOfEngines } from '../../core/sampling-server.ts';
+import { httpName, namesOfEngines } from '../../core/sampling-server.ts';
 import { engineReport } from '../../infra/engine-proof.ts';
 import { plansOf } from '../engine-plans.ts';
 import { openLiveSource } from '../live-source.ts';
@@ -74,8 +74,13 @@ export function requireEngines(recipe: Recipe, { trainer, rollout }: EnginesByRo
 
 /** Workers that come later may have it, so none at all is no refusal. */
 function requireEngine(where: string, wanted: string, engines: readonly EngineFacts[]): void {
+  if (engines.length === 0 || engines.some(({ name }) => name === wanted)) return;
+  if (wanted === httpName)
+    throw new InvalidInputError('rollout.url: no worker can use a sampling server: they are of an older petrel', {
+      where: 'rollout.url',
+      hint: 'petrel down && petrel up',
+    });
   const names = namesOfEngines(engines);
-  if (names.length === 0 || names.includes(wanted)) return;
   throw new InvalidInputError(`${where}: no worker has the engine ${wanted}; they have ${names.join(', ')}`, {
     where,
     hint: environmentOf[wanted]
