@@ -1,8 +1,8 @@
 /** Follows a run: its feed or the store shows what is committed, notes of the control process what is being done. */
 import { lossIn } from '../../core/given-loss.ts';
 import type { RunId } from '../../core/ids.ts';
-import { feedStart } from '../../core/run-feed.ts';
-import type { FeedIteration, TakenNews } from '../../core/run-feed.ts';
+import { feedStart, keptNews } from '../../core/run-feed.ts';
+import type { FeedIteration, FeedValidation, TakenNews } from '../../core/run-feed.ts';
 import type { StatusEntry } from '../../core/records/schema.ts';
 import { warningsOf, warningWindow } from '../../core/run-warnings.ts';
 import type { RunWarning, WarnedIteration } from '../../core/run-warnings.ts';
@@ -134,7 +134,7 @@ class RunView {
   #warnings: readonly RunWarning[] = [];
   #reward: number | undefined;
   #loss: number | undefined;
-  #validation: Pick<RunProgress, 'accuracy' | 'validationMeasure'> = {};
+  #validations: readonly FeedValidation[] = [];
   #tokensPerSecond: number | undefined;
   #state: RunState = 'queued';
   #reason: StatusEntry['reason'];
@@ -169,13 +169,14 @@ class RunView {
       this.#fleet.committed();
     }
     // Going back to an earlier iteration makes the later ones void.
-    if (wentBackTo !== undefined) this.#rows.splice(0);
+    if (wentBackTo !== undefined) {
+      this.#rows.splice(0);
+      this.#validations = this.#validations.filter((one) => one.iteration < wentBackTo);
+    }
     for (const one of iterations) this.#takeIteration(one);
     this.#position = place.iteration;
     this.#owner = owner ?? this.#owner;
-    const validation = validations.at(-1);
-    if (validation !== undefined)
-      this.#validation = { accuracy: validation.accuracy, validationMeasure: measureOf(validation.metrics) };
+    this.#validations = [...this.#validations, ...validations].slice(-keptNews);
     if (iterations.length > 0 || status !== undefined) this.show();
   }
 
@@ -206,6 +207,7 @@ class RunView {
   }
 
   show(): void {
+    const validation = this.#validations.at(-1);
     const remainingS = timeLeft(this.#seconds, this.#iterations - this.#position);
     this.#options.onProgress({
       runId: this.#runId,
@@ -218,7 +220,7 @@ class RunView {
       ...(this.#reward === undefined ? {} : { reward: this.#reward }),
       rewards: this.#rows.flatMap(({ metrics }) => finite(metrics['critic/score/mean']) ?? []),
       warnings: this.#warnings,
-      ...this.#validation,
+      ...(validation && { accuracy: validation.accuracy, validationMeasure: measureOf(validation.metrics) }),
       ...(this.#loss === undefined ? {} : { loss: this.#loss }),
       ...(this.#tokensPerSecond === undefined ? {} : { tokensPerSecond: this.#tokensPerSecond }),
       ...(this.#fleet.seen === undefined ? {} : { fleet: this.#fleet.seen }),
