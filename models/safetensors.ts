@@ -6,7 +6,7 @@ export { dtypeBytes, layOut } from './safetensors/header.ts';
 export type { Dtype, TensorEntry } from './safetensors/header.ts';
 export { decodeSafetensors, encodeSafetensors, safetensorsPieces } from './safetensors/memory.ts';
 export type { DecodedSafetensors, MemoryTensor, TensorData } from './safetensors/memory.ts';
-export { filling, floats, readSafetensorsStream } from './safetensors/stream.ts';
+export { floats, readSafetensorsStream } from './safetensors/stream.ts';
 export { writeModelFiles, writeSafetensors } from './safetensors/write.ts';
 export type { ShardOptions, StoredDtype } from './safetensors/write.ts';
 export { gathered, streamOf } from './safetensors/tensors.ts';

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { encodeSafetensors, filling, readSafetensorsStream } from '../safetensors.ts';
+import { filling } from '../../tests/filling.ts';
+import { encodeSafetensors, readSafetensorsStream } from '../safetensors.ts';
 
 const tensors = fc.dictionary(
   fc.string({ minLength: 1, maxLength: 6 }).filter((name) => name !== '__metadata__' && name !== '__proto__'),

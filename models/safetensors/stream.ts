@@ -4,16 +4,6 @@ import { InvalidInputError } from '../../core/errors.ts';
 import { headerLength, parseHeader } from './header.ts';
 import type { Header, TensorEntry } from './header.ts';
 
-/** A sink that fills `target`. */
-export function filling(target: Float32Array): ByteSink {
-  const bytes = new Uint8Array(target.buffer, target.byteOffset, target.byteLength);
-  let at = 0;
-  return (piece) => {
-    bytes.set(piece, at);
-    at += piece.byteLength;
-  };
-}
-
 /** Values passed on at a time: 4 MiB. */
 const pieceValues = 1 << 20;
 

@@ -11,7 +11,7 @@ import { snapshotOf, stateDigests } from '../../../tests/state-digests.ts';
 import { runStateOf } from '../../../log/objects/digest.ts';
 import { openFolderStore } from '../../../infra/store/folder.ts';
 import { needRecord } from '../../../log/objects/records.ts';
-import { filling } from '../../../models/safetensors.ts';
+import { filling } from '../../../tests/filling.ts';
 import { checkpointSource, saveCheckpoint } from './checkpoint.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'petrel-shards-'));
