@@ -2,9 +2,10 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
+import { setTimeout } from 'node:timers/promises';
 import { petrelHome } from '../../infra/home.ts';
 import { readEnvironment } from '../../infra/engines/environment.ts';
 
@@ -38,6 +39,7 @@ export async function startVllm(model: string, args: readonly string[]): Promise
   };
   process.once('exit', end);
   await started(child);
+  await listens(child, port);
   return {
     url: `http://127.0.0.1:${port}`,
     async close() {
@@ -49,7 +51,7 @@ export async function startVllm(model: string, args: readonly string[]): Promise
   };
 }
 
-/** Resolves when it says that it serves. */
+/** Resolves when it says that its application has started: it listens a moment later, and does not say so. */
 function started(child: ChildProcess): Promise<void> {
   const last: string[] = [];
   return new Promise((resolve, reject) => {
@@ -62,6 +64,21 @@ function started(child: ChildProcess): Promise<void> {
         });
     child.once('exit', () => reject(new Error(`vllm serve has ended:\n${last.join('\n')}`)));
   });
+}
+
+/** Resolves when the port takes a connection; rejects when the server ends before. */
+async function listens(child: ChildProcess, port: number): Promise<void> {
+  while (child.exitCode === null) {
+    const socket = connect(port, '127.0.0.1');
+    const taken = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    );
+    socket.destroy();
+    if (taken) return;
+    await setTimeout(20);
+  }
+  throw new Error('vllm serve has ended');
 }
 
 async function freePort(): Promise<number> {
