@@ -1,0 +1,16 @@
+/** Checks of the auxiliary loss of mixtures of experts: which engines train them. */
+import type { RecipeIssue } from './issues.ts';
+import type { Recipe } from './schema.ts';
+
+export function mixtureIssues({ actor, trainer }: Recipe): RecipeIssue[] {
+  if (actor.router_aux_loss_coef === 0 || trainer.engine === 'torch') return [];
+  return [
+    {
+      path: 'actor.router_aux_loss_coef',
+      message: `the engine ${trainer.engine} has no mixtures of experts`,
+      expected: '0',
+      received: String(actor.router_aux_loss_coef),
+      hint: 'set trainer.engine=torch, or actor.router_aux_loss_coef=0',
+    },
+  ];
+}
