@@ -50,6 +50,12 @@ export function parseYaml(text: string, file: string): ParsedYaml {
   refuseUnreadable(text, refuse);
   const document = parseDocument(text, { lineCounter: counter, prettyErrors: false, version: '1.2' });
   const [problem] = [...document.errors, ...document.warnings];
+  if (problem?.code === 'MULTIPLE_DOCS')
+    throw refuse(
+      problem.pos[0],
+      'not valid YAML: expected one document, found a second one',
+      'leave out what follows ---',
+    );
   if (problem !== undefined) throw refuse(problem.pos[0], `not valid YAML: ${problem.message}`);
   refuseMisread(document, refuse);
   return {
@@ -100,6 +106,8 @@ function tooDeep(text: string): number | undefined {
 function refuseMisread(document: Document.Parsed, refuse: Refuse): void {
   visit(document, {
     Scalar(_, { value, source, range }) {
+      if (typeof value === 'number' && !Number.isFinite(value))
+        throw refuse(range?.[0] ?? 0, `not valid YAML: expected a number with an end, found ${source}`);
       const isWhole = typeof value === 'number' && /^[-+]?\d+$/.test(source ?? '');
       if (isWhole && !Number.isSafeInteger(value))
         throw refuse(

@@ -35,6 +35,8 @@ const toParquet = (read: string) => (file: string) =>
   `python3 -c "import sys, pyarrow, pyarrow.parquet as pq; pq.write_table(${read}, sys.argv[2])" ${quoted(file)} ${stem(file)}.rows.parquet`;
 const again = (what: string) => () => `get the file again: ${what}`;
 const unpack = (command: string) => (file: string) => `${command} ${quoted(file)}`;
+/** The names of these files need not end as the program expects. */
+const decompress = (command: string) => (file: string) => `${command} < ${quoted(file)} > ${stem(file)}.rows.jsonl`;
 
 /** Kinds that begin with these bytes, `at` an offset. */
 const signatures: readonly (Omit<Other, 'type'> & { readonly bytes: string; readonly at?: number })[] = [
@@ -80,11 +82,14 @@ const signatures: readonly (Omit<Other, 'type'> & { readonly bytes: string; read
   { bytes: '\x93NUMPY', name: 'an array of NumPy', advice: () => 'write its rows as JSONL or Parquet' },
   { bytes: '\x89HDF', name: 'an HDF5 file', advice: () => 'write its rows as JSONL or Parquet' },
   { bytes: '%PDF', name: 'a PDF', advice: () => 'write its rows as JSONL or Parquet' },
+  { bytes: '\x7fELF', name: 'a program (ELF)', advice: again('this is a program, not data') },
+  { bytes: '\x89PNG', name: 'a picture (PNG)', advice: again('this is a picture, not rows') },
+  { bytes: '\xff\xd8\xff', name: 'a picture (JPEG)', advice: again('this is a picture, not rows') },
   { bytes: 'GGUF', name: 'a model in GGUF', advice: () => 'use the safetensors of the same model' },
-  { bytes: '\x28\xb5\x2f\xfd', name: 'compressed by zstd', advice: unpack('zstd -d') },
-  { bytes: '\xfd7zXZ\0', name: 'compressed by xz', advice: unpack('xz -dk') },
-  { bytes: 'BZh', name: 'compressed by bzip2', advice: unpack('bunzip2 -k') },
-  { bytes: '\x04\x22\x4d\x18', name: 'compressed by lz4', advice: unpack('lz4 -d') },
+  { bytes: '\x28\xb5\x2f\xfd', name: 'compressed by zstd', advice: decompress('zstd -dc') },
+  { bytes: '\xfd7zXZ\0', name: 'compressed by xz', advice: decompress('xz -dc') },
+  { bytes: 'BZh', name: 'compressed by bzip2', advice: decompress('bzip2 -dc') },
+  { bytes: '\x04\x22\x4d\x18', name: 'compressed by lz4', advice: decompress('lz4 -dc') },
   { bytes: '7z\xbc\xaf\x27\x1c', name: 'a 7z archive', advice: unpack('7z x') },
   {
     bytes: 'PK\x03\x04',
@@ -200,7 +205,19 @@ function textKind(bytes: Buffer): FileKind {
     };
   if (start.startsWith('[')) return { type: 'rows', format: 'json array' };
   if (start.startsWith('{')) return { type: 'rows', format: 'json lines' };
+  if (isBinary(bytes))
+    return {
+      type: 'other',
+      name: 'a binary file of a kind that is not known',
+      advice: again('its first bytes are neither text nor Parquet; its start may be missing'),
+    };
   return tableKind(start, bytes) ?? { type: 'rows', format: 'json lines' };
+}
+
+/** Control characters that no text has, in more than one byte of fifty. Rows with a broken letter are still rows. */
+function isBinary(bytes: Buffer): boolean {
+  const strange = bytes.reduce((count, byte) => count + Number(byte < 0x20 && !(byte >= 0x09 && byte <= 0x0d)), 0);
+  return strange * 50 > bytes.length;
 }
 
 /** A table of text: a first line with separated names, and a second one with as many fields. */

@@ -68,11 +68,24 @@ async function compiler(): Promise<DoctorResult> {
   if (path === undefined)
     return { status: 'yellow', detail: 'none: the engine cannot be built here', fix: 'apt-get install g++ cmake' };
   const said = spawnSync(path, ['--version'], { encoding: 'utf8' }).stdout?.split('\n')[0];
+  const named = process.env['CXX'] ?? '';
+  if (named !== '' && !named.split(/\s+/).some((word) => word === path || path.endsWith(`/${word}`)))
+    return {
+      status: 'yellow',
+      detail: `CXX=${named} is not there; ${path} is used: ${said}`,
+      fix: 'unset CXX, or correct it',
+    };
   return green(`${path}: ${said}; CXXFLAGS and the like are not used`);
 }
 
 function proxy(env: Environment): DoctorResult {
-  if (!namesProxy(env)) return green('none is set: connections are made directly');
+  const ofGrpc = ['grpc_proxy', 'GRPC_PROXY'].find((name) => env[name]);
+  if (!namesProxy(env))
+    return green(
+      ofGrpc === undefined
+        ? 'none is set: connections are made directly'
+        : `${ofGrpc} is not used: Temporal on this machine is reached directly, and so is everything else`,
+    );
   const through = proxyOf(new URL('https://huggingface.co'), env);
   const exempt = env['no_proxy'] || env['NO_PROXY'];
   const way = through === undefined ? 'directly' : `through ${through.protocol}//${through.host}`;

@@ -52,7 +52,9 @@ function findRecipe(path: string, cwd: string): string {
     throw new InvalidInputError(`there is no recipe ${path}`, {
       hint: 'give a YAML file, a folder with a recipe.yaml in it, or the name of an example such as 01-arithmetic-grpo',
     });
-  if (!statSync(file).isDirectory()) return file;
+  const kind = statSync(file);
+  if (kind.isFile()) return file;
+  if (!kind.isDirectory()) throw new InvalidInputError(`${path} is neither a file nor a folder`, { where: path });
   const inside = ['recipe.yaml', 'recipe.yml', 'recipe.json'].map((name) => join(file, name)).find(existsSync);
   if (inside === undefined) throw new InvalidInputError(`the folder ${path} has no recipe.yaml`, { where: path });
   return inside;
@@ -89,7 +91,10 @@ function readLayers(file: string, cwd: string, above: readonly string[]): Recipe
 function overrideLayer(override: Override, cwd: string): RecipeLayer {
   if (override.type === 'remove') return { type: 'override', override, apply: (tree) => removeAt(tree, override.path) };
   const placed = absolutePaths(setAt({}, override.path, override.value), cwd, userHome());
-  const value = override.path.reduce<unknown>((tree, name) => (isTree(tree) ? tree[name] : undefined), placed);
+  const value = override.path.reduce<unknown>(
+    (tree, name) => (isTree(tree) && Object.hasOwn(tree, name) ? tree[name] : undefined),
+    placed,
+  );
   return { type: 'override', override, apply: (tree) => setAt(tree, override.path, value) };
 }
 

@@ -79,6 +79,21 @@ describe('parseRecipe', () => {
 });
 
 describe('an unknown key', () => {
+  it.each(['constructor', '__proto__', 'toString', 'valueOf'])('that every object has is only unknown: %s', (name) => {
+    const tree = Object.defineProperty({ model: {} }, name, { value: 1, enumerable: true });
+    const result = checkRecipe(tree);
+    const issue = result.ok ? undefined : result.issues.find(({ message }) => message.includes('unknown key'));
+    expect(issue?.message).toBe(`unknown key "${name}"`);
+    expect(issue?.hint ?? '').not.toContain('native code');
+  });
+
+  it('is one of at most fifty that are looked at', () => {
+    const result = checkRecipe(Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`own${i}`, i])));
+    const unknown = result.ok ? [] : result.issues.filter(({ message }) => message.includes('unknown key'));
+    expect(unknown).toHaveLength(51);
+    expect(unknown.at(-1)?.message).toBe('and 19950 more unknown keys: this is no recipe');
+  });
+
   it('gets the nearest sibling', () => {
     expect(onlyIssue({ ...minimal, actor: { clip_raito: 1 } })).toMatchObject({
       path: 'actor.clip_raito',

@@ -12,7 +12,7 @@ export function unknownKey(sectionPath: string, name: string): RecipeIssue {
   const around = keyAround(sectionPath);
   if (around !== undefined) return { ...base, hint: around.doc };
   if (name === VERL_WRAPPER) return { ...base, hint: WRAPPER_HINT };
-  const moved = MOVED_KEYS[path];
+  const moved = Object.hasOwn(MOVED_KEYS, path) ? MOVED_KEYS[path] : undefined;
   if (moved !== undefined) return { ...base, nearest: moved, hint: `verl's ${path} is ${moved} here` };
   if (FOREIGN_NAMES.has(name)) return { ...base, hint: `a verl key that has no effect in petrel: remove ${path}` };
   const trl = trlKey(name);

@@ -11,7 +11,7 @@ import { unknownKey } from './unknown-key.ts';
 export function fromZodIssue(issue: z.core.$ZodIssue, input: unknown): RecipeIssue[] {
   const names = issue.path.map(String);
   const path = names.join('.');
-  if (issue.code === 'unrecognized_keys') return issue.keys.map((name) => unknownKey(path, name));
+  if (issue.code === 'unrecognized_keys') return unknownKeys(path, issue.keys);
   const found = valueAt(input, names);
   if (found === undefined) return [{ path, message: 'is required', ...expectation(path) }];
   const received = showValue(found);
@@ -22,6 +22,15 @@ export function fromZodIssue(issue: z.core.$ZodIssue, input: unknown): RecipeIss
   const message = issue.code === 'custom' || issue.code === 'invalid_format' ? issue.message : `expected ${expected}`;
   const hint = path === 'name' ? nameHint(found) : moduleHint(path, issue, found);
   return [{ path, message: `${message}, got ${received}`, expected, received, ...(hint !== undefined && { hint }) }];
+}
+
+/** Unknown keys of one section that are looked at. So many more mean that the file is no recipe. */
+const mostUnknown = 50;
+
+function unknownKeys(path: string, names: readonly string[]): RecipeIssue[] {
+  const issues = names.slice(0, mostUnknown).map((name) => unknownKey(path, name));
+  const more = names.length - mostUnknown;
+  return more <= 0 ? issues : [...issues, { path, message: `and ${more} more unknown keys: this is no recipe` }];
 }
 
 /** One line of a recipe. `recipe-issues.ts` shows it as an override when the name came from the command line. */

@@ -73,7 +73,9 @@ const forms: readonly Form[] = [
     advice: (file, kind) =>
       kind === 'pairs'
         ? learnOrSample('data.format: gsm8k')
-        : `write data.format: gsm8k, or make rows of verl's form: petrel data prepare gsm8k ${quoted(file)} --out rows.jsonl`,
+        : kind === 'sft'
+          ? 'write data.format: gsm8k'
+          : `write data.format: gsm8k, or make rows of verl's form: petrel data prepare gsm8k ${quoted(file)} --out rows.jsonl`,
   },
   {
     name: 'a row of MATH (problem, solution with \\boxed)',

@@ -44,6 +44,36 @@ const endsWithComma = (end: string): boolean => /,\s*[\]}]\s*$/.test(end);
 /** Does it begin neither as an object, a list or a string, nor as a number that JSON does not have? */
 const isPlain = (text: string): boolean => /^\s*(?!NaN\b|-?Infinity\b)[^\s{["]/.test(text);
 
+/** What stands between two rows in one line: lines must end with a line feed. */
+function separatorOf(text: string, file: string): NotJson | undefined {
+  const end = endOfFirst(text);
+  const between = end === undefined ? undefined : /^([\s\u0085]*)[{[]/.exec(text.slice(end, end + looked))?.[1];
+  if (between === undefined) return undefined;
+  if (between.includes('\r'))
+    return {
+      found: 'two rows between which stands a carriage return alone',
+      hint: String.raw`tr '\r' '\n' < ${quoted(file)} > lines.jsonl`,
+    };
+  const hint = 'write each row on a line of its own';
+  const isUnicode = /[\u2028\u2029\u0085]/.test(between);
+  return { found: isUnicode ? 'two rows between which stands a line separator of Unicode' : 'more than one row', hint };
+}
+
+/** The place behind the first object or list of a text; undefined when it does not end. */
+function endOfFirst(text: string): number | undefined {
+  let [depth, inString] = [0, false];
+  for (let i = 0; i < text.length; i++) {
+    const character = text[i];
+    if (inString) {
+      if (character === '\\') i++;
+      else if (character === '"') inString = false;
+    } else if (character === '"') inString = true;
+    else if (character === '[' || character === '{') depth++;
+    else if ((character === ']' || character === '}') && --depth <= 0) return i + 1;
+  }
+  return undefined;
+}
+
 /** What a text is that is no JSON; undefined: only its parser knows what is wrong. */
 export function notJson(text: string, file: string): NotJson | undefined {
   const begin = text.slice(0, looked);
@@ -51,6 +81,8 @@ export function notJson(text: string, file: string): NotJson | undefined {
   if (kind !== undefined) return { found: kind.found, hint: kind.hint(file) };
   if (endsWithComma(text.slice(-looked)))
     return { found: 'a comma before the closing bracket', hint: 'leave the comma out' };
+  const between = separatorOf(text, file);
+  if (between !== undefined) return between;
   if (!isPlain(begin)) return undefined;
   return {
     found: `plain text: ${show(begin.trim())}`,

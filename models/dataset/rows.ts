@@ -118,13 +118,13 @@ function sftRows(raw: RawRow, columns: RowColumns): Row[] {
   const base = { ...common(raw, plain, columns, false), ...readTools(raw, exact) };
   const chat = chatColumn(exact, columns);
   if (chat !== undefined) {
-    const messages = readMessages(raw, exact[chat], chat);
+    const messages = readMessages(raw, columnOf(exact, chat), chat);
     const turns = messages.flatMap((message, i) => (message['role'] === 'assistant' && i > 0 ? [i] : []));
     if (turns.length === 0)
       throw rowError(raw, `${chat}: expected a turn of the assistant after another message, found none`);
     return turns.map((i) => ({ ...base, prompt: messages.slice(0, i), response: messages[i] as ChatMessage }));
   }
-  const response = exact[columns.responseKey];
+  const response = columnOf(exact, columns.responseKey);
   if (typeof response !== 'string')
     throw rowError(raw, `${columns.responseKey}: expected text, found ${show(response)}`);
   return [{ ...base, prompt: readPrompt(raw, exact, columns.promptKey), response }];
@@ -135,21 +135,21 @@ function chatColumn(
   row: Readonly<Record<string, unknown>>,
   { promptKey, responseKey }: RowColumns,
 ): string | undefined {
-  if (row[promptKey] === undefined && row['messages'] !== undefined) return 'messages';
-  const isChosen = promptKey !== verlColumns.promptKey && Array.isArray(row[promptKey]);
-  return isChosen && (row[responseKey] ?? undefined) === undefined ? promptKey : undefined;
+  if (columnOf(row, promptKey) === undefined && row['messages'] !== undefined) return 'messages';
+  const isChosen = promptKey !== verlColumns.promptKey && Array.isArray(columnOf(row, promptKey));
+  return isChosen && (columnOf(row, responseKey) ?? undefined) === undefined ? promptKey : undefined;
 }
 
 /** A prompt with a chosen and a rejected response. */
 function pairRow(raw: RawRow, columns: RowColumns): Row {
   const { exact, plain } = objects(raw);
-  const prompt = exact[columns.promptKey] ?? undefined;
+  const prompt = columnOf(exact, columns.promptKey) ?? undefined;
   return {
     ...common(raw, plain, columns, false),
     ...readTools(raw, exact),
     ...pairOf(raw, exact, columns, {
       prompt: prompt === undefined ? undefined : readPrompt(raw, exact, columns.promptKey),
-      messages: (key) => readMessages(raw, exact[key], key),
+      messages: (key) => readMessages(raw, columnOf(exact, key), key),
     }),
   };
 }
@@ -160,7 +160,7 @@ function common(
   columns: RowColumns,
   sourceNeeded: boolean,
 ): Omit<Row, 'prompt'> {
-  const source = plain[columns.rewardFnKey];
+  const source = columnOf(plain, columns.rewardFnKey);
   if (typeof source !== 'string' && (sourceNeeded || (source !== undefined && source !== null))) {
     const hint = `add the column; any text will do where reward.scorer or reward.custom_reward_function scores all rows. Key data.reward_fn_key names another column`;
     throw rowError(raw, `${columns.rewardFnKey}: expected text, found ${show(source)}`, undefined, hint);
@@ -177,7 +177,7 @@ function common(
 }
 
 function readPrompt(raw: RawRow, row: Readonly<Record<string, unknown>>, key: string): Prompt {
-  const prompt = row[key];
+  const prompt = columnOf(row, key);
   if (typeof prompt === 'string') {
     if (prompt === '') throw rowError(raw, `${key}: the prompt is empty`);
     return prompt;
@@ -206,6 +206,10 @@ function readTools(raw: RawRow, row: Readonly<Record<string, unknown>>): Pick<Ro
   if (!Array.isArray(tools)) throw rowError(raw, `tools: expected a list, found ${show(tools)}`);
   return tools.length === 0 ? {} : { tools };
 }
+
+/** A recipe may name any column, also `constructor`, which every object has. */
+const columnOf = (row: Readonly<Record<string, unknown>>, name: string): unknown =>
+  Object.hasOwn(row, name) ? row[name] : undefined;
 
 function objects(raw: RawRow): { exact: Readonly<Record<string, unknown>>; plain: Readonly<Record<string, unknown>> } {
   const { plain } = raw;

@@ -1,5 +1,5 @@
 /** The errors of every hub: each says what to do. */
-import { InvalidInputError, RetryableError } from '../../core/errors.ts';
+import { InvalidInputError, PetrelError, RetryableError } from '../../core/errors.ts';
 import type { HubModel, HubPlace } from './hub.ts';
 
 /** An answer of a hub that is no success: its HTTP status, and what there is to say of it. */
@@ -32,12 +32,21 @@ export async function explained<T>(
         { hint: noAccess(name), cause },
       );
     }
-    const reason = answer === undefined ? reasonOf(cause) : answer.message;
+    const refused = refusalIn(cause);
+    const reason = refused?.message ?? answer?.message ?? reasonOf(cause);
     throw new RetryableError('HubUnreachable', `${url} cannot be read: ${reason}`, {
-      hint: 'Try again, or give a local folder.',
+      hint: refused?.hint ?? 'Try again, or give a local folder.',
       cause,
     });
   }
+}
+
+/** What refused the request on its way, such as a proxy: fetch wraps its error. */
+function refusalIn(cause: unknown): PetrelError | undefined {
+  let one = cause;
+  for (let depth = 0; depth < 5 && one instanceof Error; depth++, one = one.cause)
+    if (one instanceof PetrelError) return one;
+  return undefined;
 }
 
 /** The innermost message: fetch wraps what happened. */

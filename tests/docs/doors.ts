@@ -15,11 +15,11 @@ export interface DoorPage {
 /** The first line of the links below a page. */
 const rule = '\n---\n\n';
 
-/** Reads the doors from the text of docs/README.md. Links to other places than the door's own folder are no pages. */
+/** Reads the doors from the text of docs/README.md. Links that leave docs/ are no pages. */
 export function doorsOf(index: string): Door[] {
   return [...index.matchAll(/^## (.+)\n([\s\S]*?)(?=^## |$(?![\s\S]))/gm)].map(([, name = '', text = '']) => ({
     name,
-    pages: [...text.matchAll(/^(?:-|\d+\.) \[([^\]]+)\]\(([a-z-]+\/[^)#/]+\.md)\)/gm)].map(
+    pages: [...text.matchAll(/^(?:-|\d+\.) \[([^\]]+)\]\(((?:[a-z-]+\/)?[a-z0-9-]+\.md)\)/gm)].map(
       ([, title = '', path = '']) => ({
         title,
         path,
@@ -45,6 +45,6 @@ function linksOf(path: string, doors: readonly Door[]): string {
   const at = door.pages.findIndex((page) => page.path === path);
   const link = (word: string, page: DoorPage | undefined) =>
     page === undefined ? [] : [`${word}: [${page.title}](${posix.relative(posix.dirname(path), page.path)})`];
-  const up = `[${door.name}](../README.md#${door.name.toLowerCase().replaceAll(' ', '-')})`;
+  const up = `[${door.name}](${posix.relative(posix.dirname(path), 'README.md')}#${door.name.toLowerCase().replaceAll(' ', '-')})`;
   return [...link('Previous', door.pages[at - 1]), up, ...link('Next', door.pages[at + 1])].join(' ·\n');
 }

@@ -13,7 +13,7 @@ import { type JoinedMachine, startMachine } from '../joined-machine.ts';
 import { patienceMs } from '../patience.ts';
 import { type S3Server, startSeaweed } from '../s3-servers.ts';
 
-const pages = ['your-rows', 'curves', 'after-a-kill', 'export', 'second-machine'];
+const pages = ['your-rows', 'curves', 'after-a-kill', 'export', 'second-machine', 'change-a-loss'];
 const onSecondMachine = '# on the second machine\n';
 
 const user = new PetrelUser();

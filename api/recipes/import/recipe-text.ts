@@ -78,7 +78,9 @@ const LEFT_OUT: Readonly<Record<string, string>> = {
 };
 
 const at = (tree: Tree, path: string): unknown =>
-  path.split('.').reduce<unknown>((value, name) => (isTree(value) ? value[name] : undefined), tree);
+  path
+    .split('.')
+    .reduce<unknown>((value, name) => (isTree(value) && Object.hasOwn(value, name) ? value[name] : undefined), tree);
 
 const indent = (depth: number): string => '  '.repeat(depth);
 

@@ -39,6 +39,7 @@ async function* batchesOf(
 }
 
 async function readMetadata(handle: FileHandle, path: string): Promise<FileMetaData> {
+  await refuseCut(handle, path);
   try {
     const metadata = await parquetMetadataAsync(await asyncBuffer(handle));
     checkMetadata(metadata);
@@ -46,6 +47,22 @@ async function readMetadata(handle: FileHandle, path: string): Promise<FileMetaD
   } catch (cause) {
     throw new InvalidInputError(`${path}: not a Parquet file: ${reasonOf(cause)}`, { where: path, cause });
   }
+}
+
+/** A Parquet file begins and ends with these letters; what its columns are stands before the last ones. */
+const magic = 'PAR1';
+
+/** Throws InvalidInputError for a file whose end is missing, as a download that was cut leaves it. */
+async function refuseCut(handle: FileHandle, path: string): Promise<void> {
+  const { size } = await handle.stat();
+  const end = Buffer.alloc(8);
+  if (size >= 12) await handle.read(end, 0, 8, size - 8);
+  const footer = end.readUInt32LE(0);
+  if (end.toString('latin1', 4) === magic && footer + 12 <= size) return;
+  throw new InvalidInputError(
+    `${path}: the end of the Parquet file is missing: expected the description of its columns, found the last of ${size} bytes`,
+    { where: path, hint: 'get the file again: the download or the copy was cut' },
+  );
 }
 
 const reasonOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));

@@ -46,5 +46,5 @@ export function hydraOptions(words: readonly OverrideWord[]): HydraOptions {
 /** Python’s argument parser takes the beginning of a long option, too: `--config-n`. */
 function optionOf(word: string): Option | undefined {
   const long = LONG.find(([name]) => word.length > '--config-'.length && name.startsWith(word));
-  return long?.[1] ?? SHORT[word];
+  return long?.[1] ?? (Object.hasOwn(SHORT, word) ? SHORT[word] : undefined);
 }
