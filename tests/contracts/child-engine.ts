@@ -4,7 +4,7 @@ import { randomInt } from 'node:crypto';
 import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import type { ByteSink } from '../../core/byte-sink.ts';
-import { RetryableError, thrownFromJson } from '../../core/errors.ts';
+import { InvalidInputError, RetryableError, thrownFromJson } from '../../core/errors.ts';
 import type { ModelRef, PolicyOptions, SamplingEngine, TrainingEngine } from '../../core/ports/engines.ts';
 import type {
   AdamW,
@@ -224,11 +224,13 @@ class ChildPolicy implements PolicyEngine {
     await this.link.call('child', 'endLoad', []);
   }
 
-  forward<Wanted extends OutputName>(
+  async forward<Wanted extends OutputName>(
     batches: readonly PackedBatch[],
     options: ForwardOptions<Wanted>,
     call?: Call,
   ): Promise<readonly ForwardResult<Wanted>[]> {
+    if (batches.length > this.lanes)
+      throw new InvalidInputError(`${batches.length} micro-batches at once, for an engine of ${this.lanes}`);
     this.#onForward(batches);
     return this.link.call('child', 'forward', [batches, options], call);
   }
@@ -337,6 +339,10 @@ class OwningChildSampler extends ChildSampler implements OwningSampler {
   async use(source: StateSource, { format, hash }: NamedWeights, call?: Call): Promise<string> {
     await this.policy.load(source, call);
     return publicationRoot(this.policy, format, hash, call);
+  }
+
+  readPublished(format: WeightsFormat, start: number, into: Uint8Array): Promise<void> {
+    return this.policy.readPublished(format, start, into);
   }
 
   override close(): Promise<void> {
