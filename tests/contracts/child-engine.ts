@@ -297,7 +297,6 @@ class ChildPolicy implements PolicyEngine {
 }
 
 class ChildSampler implements Sampler {
-  readonly randomness: 'counter' | 'seeded';
   readonly exited: Promise<void>;
   readonly policy: ChildPolicy;
   readonly #streams: SteppedStreams;
@@ -305,7 +304,6 @@ class ChildSampler implements Sampler {
   constructor(policy: ChildPolicy, seeded = false) {
     const { link } = policy;
     this.policy = policy;
-    this.randomness = seeded ? 'seeded' : 'counter';
     const own = seeded ? randomInt(2 ** 31) : 0;
     this.exited = policy.exited;
     this.#streams = new SteppedStreams({
