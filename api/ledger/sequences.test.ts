@@ -70,7 +70,7 @@ describe('the columns of the tokens of a batch', () => {
     return readTensors(encodeSafetensors({ tokens, offsets, scored, scored_offsets, mask, rewards, ...columns }, {}));
   };
   /** The trajectory of the sample, with these columns. */
-  const sampled = (columns: object) =>
+  const sampled = (columns: object, table: object = {}) =>
     sourcesOf(
       readTensors(
         encodeSafetensors(
@@ -90,7 +90,7 @@ describe('the columns of the tokens of a batch', () => {
           { format: '3' },
         ),
       ),
-      { scores: [2.5], reasons: [null] } as unknown as Scores,
+      { scores: [2.5], reasons: [null], ...table } as unknown as Scores,
     );
   const faultsOf = (inBatch: object, inSource: object) =>
     faultsIn(withColumns(inBatch), sampled(inSource), { rejects: false, mix: undefined });
@@ -115,6 +115,11 @@ describe('the columns of the tokens of a batch', () => {
     ],
   ])('are refused when they are others: %#', (inBatch, fault) => {
     expect(faultsOf(inBatch, both)).toEqual([fault]);
+  });
+
+  it('are of samples whose table of scores has the same draws', () => {
+    expect(sampled(both, { drawOffsets: [0, 1] }).size).toBe(1);
+    expect(() => sampled(both, { drawOffsets: [0, 0, 1] })).toThrow('has other draws');
   });
 
   it('are unknown for a sample whose sampler gave none', () => {

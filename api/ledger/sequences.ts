@@ -43,6 +43,8 @@ export function sourcesOf(trajectories: Tensors, table: Scores): Map<string, Sou
     integers(trajectories, 'prompt_tokens'),
     integers(trajectories, 'response_tokens'),
   ];
+  if (table.drawOffsets?.some((offset, g) => offset !== groups[g]))
+    throw new DamagedTensors('the table of its scores has other draws');
   const prompts = offsets(trajectories, 'prompt_offsets', promptTokens.length);
   const responses = offsets(trajectories, 'response_offsets', responseTokens.length);
   const logProbs = floatBits(trajectories, 'log_probs');
