@@ -37,10 +37,10 @@ export function lanesContract(vocab: number, policy: (seed: number) => Promise<P
     for (const batch of batches.slice(0, -1)) await accumulate(fewer, [batch]);
     const norms = [];
     for (const engine of [rows, whole, fewer]) norms.push((await engine.step(adamw)).gradNorm);
-    expect(norms[0]).toBeCloseTo(at(norms, 1), 4);
+    expect(at(norms, 0) / at(norms, 1)).toBeCloseTo(1, 4);
     const [found, expected, without] = [await momentsOf(rows), await momentsOf(whole), await momentsOf(fewer)];
     requireClose(found, expected, 'the first moments');
-    expect(largestDifference(found, without), 'the last micro-batch counts').toBeGreaterThan(1e-4);
+    expect(largestDifference(found, without), 'the last micro-batch counts').toBeGreaterThan(100 * rounding);
   });
 
   it('frees the passes of all lanes of a call', async () => {
@@ -90,10 +90,15 @@ async function momentsOf(engine: PolicyEngine): Promise<Float32Array> {
 }
 
 /** Sums in another order differ in their last bits. */
+const rounding = 1e-4;
+
 function requireClose(found: Float32Array, expected: Float32Array, what: string): void {
   expect(found, what).toHaveLength(expected.length);
-  expect(largestDifference(found, expected), `${what}: largest difference`).toBeLessThan(1e-5);
+  expect(largestDifference(found, expected), `${what}: largest difference`).toBeLessThan(rounding);
 }
 
-const largestDifference = (a: Float32Array, b: Float32Array): number =>
-  a.reduce((largest, value, i) => Math.max(largest, Math.abs(value - at(b, i))), 0);
+/** The largest difference, as a share of the largest value. */
+function largestDifference(found: Float32Array, expected: Float32Array): number {
+  const largest = expected.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
+  return found.reduce((most, value, i) => Math.max(most, Math.abs(value - at(expected, i)) / largest), 0);
+}
