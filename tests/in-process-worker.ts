@@ -123,7 +123,8 @@ export class InProcessWorker {
     const returned = given.map((one) => outcomeOf(score, one));
     const outcomes = withComponents(returned, input.components ?? []);
     const sources = given.map(({ dataSource }) => dataSource);
-    const table = { trajectories: input.trajectories, ...tabulate(outcomes, sources) };
+    const columns = tabulate(outcomes, sources, trajectories.drawOffsets_G1);
+    const table = { trajectories: input.trajectories, ...columns };
     const failed = outcomes.filter(({ ok }) => !ok).length;
     return { scores: await putJsonBlob(store, runId, table), failed };
   }

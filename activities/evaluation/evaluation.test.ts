@@ -46,6 +46,15 @@ describe('a validation', () => {
     expect(measureOf(metrics)).toBe('accuracy');
   });
 
+  it('takes the responses to one prompt together, however many each has', async () => {
+    const samples = [1, 0, 1, 0].map((acc) => ({ score: acc, acc }));
+    const table = { ...tableOf(samples), drawOffsets: [0, 3, 4] };
+    const { metrics } = await evaluation(ref, head, [], [table], 2);
+    // The means of three responses and of one.
+    expect(metrics['val-core/math/acc/mean@3']).toBeCloseTo(2 / 3, 12);
+    expect(metrics['val-aux/math/acc/mean@1']).toBe(0);
+  });
+
   it('is a score, never a mixture, when only some samples have acc', async () => {
     const number = fc.double({ min: -8, max: 8, noNaN: true });
     const sample = fc.record({ score: number, acc: fc.option(fc.constantFrom(0, 1)) });

@@ -13,7 +13,7 @@ import { accOf, isJudged, metricsOf, promptsIn } from './validation-prompts.ts';
 /**
  * Evaluates sampled responses: `accuracy` is the mean over all responses; failed ones count as wrong. It is an accuracy
  * only when the scorer returned `acc` for every response that did not fail, otherwise a score. `n`: responses per
- * question.
+ * question where a table does not say.
  */
 export async function evaluation(
   ref: RunRef,

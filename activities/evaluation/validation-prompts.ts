@@ -4,6 +4,7 @@ import { at } from '../../core/at.ts';
 import type { KnownOdds, Vote } from '../../core/rl/majority-at-k.ts';
 import { promptStatistics, validationMetrics, validationStatistics } from '../../core/rl/validation-metrics.ts';
 import type { PromptSamples, PromptStatistics } from '../../core/rl/validation-metrics.ts';
+import { drawsIn } from '../../core/wire/score-table.ts';
 import type { ScoreTable } from '../../core/wire/score-table.ts';
 
 type Column = readonly (number | null)[];
@@ -19,13 +20,13 @@ export interface ValidationPrompt {
   readonly votes: readonly Vote[];
 }
 
-/** `n`: responses per prompt. A table holds whole prompts. */
+/** `n`: responses per prompt where the table does not say. A table holds whole prompts. */
 export function promptsIn(table: ScoreTable, n: number): ValidationPrompt[] {
   const { scores, columns, texts = {}, sources } = table;
   const [texted, numbered] = [texts['pred'], columns['pred']];
   const prompts: ValidationPrompt[] = [];
-  for (let start = 0; start < scores.length; start += n) {
-    const part = <T>(list: readonly T[]) => list.slice(start, start + n);
+  for (const [start, end] of drawsIn(table, n)) {
+    const part = <T>(list: readonly T[]) => list.slice(start, end);
     const votes = part(scores).map((_, i): Vote => {
       const number = numbered === undefined ? null : at(numbered, start + i);
       const text = texted === undefined ? null : at(texted, start + i);

@@ -1,7 +1,10 @@
 /**
  * Poison jobs: jobs that crash the workers they run on. A poison rollout is split in halves, and each half runs alone
- * on its worker, until the one sample at fault is found. The other samples get the same responses, to the bit. When a
- * batch crashes every trainer, the run pauses and its user decides.
+ * on its worker, until the one sample at fault is found. A crashed job has recorded nothing, so the halves sample from
+ * the first token. A sampler whose random bits are counters gives the other samples the same responses, to the bit, and
+ * finds the same sample at fault. One that draws its own bits gives them other responses of the same distribution, and
+ * may crash at another sample, or at none: so a run with `deterministic: true` does not start with it. When a batch
+ * crashes every trainer, the run pauses and its user decides.
  */
 import { at } from '../../core/at.ts';
 import { PauseError, PetrelError } from '../../core/errors.ts';

@@ -8,7 +8,7 @@ import { PauseError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
 import { mostWaves, promptsPerWave } from '../../core/recipe/index.ts';
 import { reasonToFilter } from '../../core/rl/filter-groups.ts';
-import { numbersNamed, parseScoreTable } from '../../core/wire/score-table.ts';
+import { drawsIn, numbersNamed, parseScoreTable } from '../../core/wire/score-table.ts';
 import type { Purpose } from './rollout-jobs.ts';
 import { filterMetric, samplesPerDraw } from '../settings.ts';
 import type { StageServices } from '../services.ts';
@@ -56,11 +56,8 @@ export class Waves {
     const table = parseScoreTable(await this.#ports.getJsonBlob(log.store, log.runId, scores), scores);
     const repair = `petrel resume ${log.runId} algorithm.filter_groups.metric=score --accept`;
     const values = numbersNamed(table, metric, `choose one that every result has: ${repair}`);
-    const n = samplesPerDraw(recipe, 'train');
-    let usable = 0;
-    for (let start = 0; start < values.length; start += n)
-      if (reasonToFilter(values.slice(start, start + n), metric) === undefined) usable++;
-    return usable;
+    const draws = drawsIn(table, samplesPerDraw(recipe, 'train'));
+    return draws.filter((range) => reasonToFilter(values.slice(...range), metric) === undefined).length;
   }
 }
 

@@ -2,7 +2,7 @@ import { runKinds } from '../../core/run-kinds.ts';
 import { keys } from '../../core/records/keys.ts';
 import { evalRecord } from '../../core/records/schema.ts';
 import { measureOf } from '../../core/validation-measure.ts';
-import { parseScoreTable } from '../../core/wire/score-table.ts';
+import { drawsIn, parseScoreTable } from '../../core/wire/score-table.ts';
 import type { ScoreTable } from '../../core/wire/score-table.ts';
 import { comparedPairs } from '../evaluation/compared-pairs.ts';
 import { evaluation } from '../evaluation/evaluation.ts';
@@ -28,10 +28,13 @@ export async function evaluate(services: StageServices, ref: RunRef): Promise<{ 
   if (context.inputs.validation === undefined) return { accuracy: null };
   const { validation } = runKinds[context.recipe.kind];
   const n = validation === 'pairs' ? 1 : samplesPerDraw(context.recipe, 'validate');
-  const record = await besideLook(services, stage, async (signal) => {
-    if (validation === 'pairs') return comparedPairs(services, { context, head, signal });
+  const { record, size } = await besideLook(services, stage, async (signal) => {
+    if (validation === 'pairs') {
+      const record = await comparedPairs(services, { context, head, signal });
+      return { record, size: `${record.questions} pairs` };
+    }
     const { scored, tables } = await scoredTables(services, { context, head, signal });
-    return evaluation(ref, head, scored, tables, n);
+    return { record: await evaluation(ref, head, scored, tables, n), size: sizeText(tables, n) };
   });
   const decided = await ports.decide(
     context.log.store,
@@ -41,18 +44,20 @@ export async function evaluate(services: StageServices, ref: RunRef): Promise<{ 
     (other) => other.weightsDigest === record.weightsDigest,
   );
   ports.committed(context.log, head.position);
-  const { accuracy, questions, metrics } = decided.record;
+  const { accuracy, metrics } = decided.record;
   ports.say(
     ref.runId,
     'info',
-    `validation of policy ${head.position}: ${measureOf(metrics)} ${accuracy.toFixed(4)} on ${validation === 'pairs' ? `${questions} pairs` : sizeText(questions, n)}`,
+    `validation of policy ${head.position}: ${measureOf(metrics)} ${accuracy.toFixed(4)} on ${size}`,
   );
   return { accuracy };
 }
 
-function sizeText(responses: number, n: number): string {
-  const questions = `${responses / n} questions`;
-  return n === 1 ? questions : `${questions}, ${n} responses each`;
+function sizeText(tables: readonly ScoreTable[], n: number): string {
+  const sizes = tables.flatMap((table) => drawsIn(table, n).map(([start, end]) => end - start));
+  const [least, most] = [Math.min(...sizes), Math.max(...sizes)];
+  const each = most === 1 ? '' : `, ${least === most ? most : `${least} to ${most}`} responses each`;
+  return `${sizes.length} questions${each}`;
 }
 
 function scoredTables(services: StageServices, at: At): Promise<Scored> {

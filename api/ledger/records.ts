@@ -309,6 +309,7 @@ export const rewardOutputShape = object({ scores: digest, failed: count });
 
 export const scoreTableShape = object({
   trajectories: digest,
+  drawOffsets: optional(list(count)),
   scores: list(nullable(number)),
   reasons: list(nullable(text)),
   columns: tree,

@@ -7,6 +7,8 @@ import type { Objects } from './objects.ts';
 import type { Batch, Scores } from './records.ts';
 import { DamagedTensors, floatBits, integers, octets, offsets } from './tensors.ts';
 import type { Tensors } from './tensors.ts';
+import { columnsIn, columnsOf, differenceOfColumns } from './token-columns.ts';
+import type { Columns } from './token-columns.ts';
 
 /** reward = weight · score of the reward model + scorerWeight · score of the scorer. */
 export interface RewardMix {
@@ -21,6 +23,8 @@ export interface Source {
   readonly response: Int32Array;
   /** The log-probs as bits. Rows have no log-probs. */
   readonly logProbs?: Int32Array;
+  /** What its sampler said of each token of the response. Rows have none. */
+  readonly columns?: Columns;
   /** null: the response could not be scored, for this reason. */
   readonly score?: number | null;
   readonly reason?: string | null;
@@ -39,9 +43,12 @@ export function sourcesOf(trajectories: Tensors, table: Scores): Map<string, Sou
     integers(trajectories, 'prompt_tokens'),
     integers(trajectories, 'response_tokens'),
   ];
+  if (table.drawOffsets?.some((offset, g) => offset !== groups[g]))
+    throw new DamagedTensors('the table of its scores has other draws');
   const prompts = offsets(trajectories, 'prompt_offsets', promptTokens.length);
   const responses = offsets(trajectories, 'response_offsets', responseTokens.length);
   const logProbs = floatBits(trajectories, 'log_probs');
+  const columns = columnsIn(trajectories, responseTokens.length);
   const sizes = [
     rows.length,
     responses.length - 1,
@@ -69,6 +76,7 @@ export function sourcesOf(trajectories: Tensors, table: Scores): Map<string, Sou
       prompt: promptTokens.subarray(prompts[p], prompts[p + 1]),
       response: responseTokens.subarray(start, end),
       logProbs: logProbs.subarray(start, end),
+      columns: columnsOf(columns, at(responses, b), at(responses, b + 1)),
       score: at(table.scores, b),
       reason: at(table.reasons, b),
     });
@@ -159,6 +167,7 @@ interface Layout {
   readonly scoredOffsets: Int32Array;
   readonly mask: Uint8Array;
   readonly logProbs: Int32Array | undefined;
+  readonly columns: Columns;
   readonly rewards: Int32Array;
   readonly mix?: RewardMix;
   /** Scores of a reward model, by place. */
@@ -175,6 +184,7 @@ function layoutOf(tensors: Tensors, mix: RewardMix | undefined): Layout {
     scoredOffsets: offsets(tensors, 'scored_offsets', scored.length),
     mask: octets(tensors, 'mask'),
     logProbs: tensors.entries.has('rollout_log_probs') ? floatBits(tensors, 'rollout_log_probs') : undefined,
+    columns: columnsIn(tensors, scored.length),
     rewards: floatBits(tensors, 'rewards'),
     ...(mix && { mix, modelScores: new Float32Array(floatBits(tensors, 'model_scores').buffer) }),
   };
@@ -193,6 +203,8 @@ function differenceOf(layout: Layout, place: number, source: Source, rejects: bo
     return 'other tokens are scored';
   if (layout.mask.subarray(scoredStart, scoredEnd).some((one) => one !== 1 && !(rejects && one === 0)))
     return 'response tokens are masked';
+  const column = differenceOfColumns(columnsOf(layout.columns, scoredStart, scoredEnd), source.columns ?? noColumns);
+  if (column !== undefined) return column;
   if (source.logProbs === undefined) return undefined;
   if (layout.logProbs !== undefined && !same(layout.logProbs.subarray(scoredStart, scoredEnd), source.logProbs))
     return 'other log-probs';
@@ -200,6 +212,8 @@ function differenceOf(layout: Layout, place: number, source: Source, rejects: bo
   const reward = rewardOf(layout, place, source.score);
   return layout.rewards[place] === bitsOf(reward) ? undefined : `another reward than ${reward}`;
 }
+
+const noColumns: Columns = new Map();
 
 function rewardOf({ mix, modelScores }: Layout, place: number, score: number): number {
   return mix === undefined || modelScores === undefined

@@ -17,7 +17,10 @@ export interface GenerateRequest {
 export interface GenerateSample {
   /** The caller's id of the sample, unique among live ones; a positive 31-bit integer. */
   readonly key: number;
-  /** Counter-based random bits: Philox4x32-10 with key = seed, counter = (draw, sample, turn, position in response). */
+  /**
+   * Counter-based random bits: Philox4x32-10 with key = seed, counter = (draw, sample, turn, position in response). An
+   * engine whose facts say `seeded` draws bits of its own instead.
+   */
   readonly random: {
     readonly seed: readonly [number, number];
     readonly draw: number;
@@ -62,12 +65,6 @@ export interface SamplerRoom {
  * RetryableError `EngineExited` when the engine ends before it answers.
  */
 export interface Sampler {
-  /**
-   * `counter`: the tokens of a sample follow from `GenerateSample.random`, so a sample is the same wherever it is made.
-   * `seeded`: it is the same only on the same engine, and one that continues from a prefix is another sample of the
-   * same distribution.
-   */
-  readonly randomness: 'counter' | 'seeded';
   /** Resolves when the engine has ended although nobody closed it. Never rejects. */
   readonly exited: Promise<void>;
   /** Has room for such samples from now on. Drops those in flight. */

@@ -25,8 +25,11 @@ export const engineFacts = z.object({
    */
   deterministic: z.object({ fp32: queueWord.optional(), bf16: queueWord.optional() }),
   /**
-   * How it draws the random bits of a sample: by counters, so that a sample is the same wherever it is made, or from a
-   * seed of its own.
+   * How its sampler draws random bits. `counter`: from `GenerateSample.random`, so a sample is the same wherever and
+   * however often it is made, and one that continues from a prefix is the whole one. `seeded`: from a seed of its own,
+   * so a sample that is made again, or continues from a prefix, is another one of the same distribution. It decides
+   * whether a run may promise its samples (api/checks/engine-check.ts), and nothing after the start: samples count once
+   * the result of their job is recorded, and all later jobs name that result.
    */
   randomness: z.enum(['counter', 'seeded']),
   /** How states are named in runs whose bits need not repeat. Absent: by their content. */

@@ -28,7 +28,8 @@ export type JournalSegment = Readonly<z.infer<typeof journalSegment>>;
 
 /**
  * Rollout worker → the journal's stream, one message per job and tick. A job's id is the digest of everything that
- * determines its samples: model, weights, draws, sampling settings, seed, numeric profile.
+ * determines its samples, but for the random bits of a sampler that draws its own: model, weights, draws, sampling
+ * settings, seed, numeric profile.
  */
 export const journalMessage = z.object({
   v: z.literal(journalVersion),

@@ -1,5 +1,6 @@
 /** The blob that a reward job stores: one entry per sample of the trajectories that it scored, in their order. */
 import { z } from 'zod';
+import { at } from '../at.ts';
 import { damage } from '../records/damage.ts';
 import { PauseError } from '../errors.ts';
 import { digest } from '../records/schema.ts';
@@ -15,6 +16,11 @@ const scoreTable = z.object({
    * different object.
    */
   position: z.int().nonnegative().optional(),
+  /**
+   * Where the samples of each draw begin, and where the last ones end. Absent: every draw has as many samples as the
+   * recipe says, as in older tables.
+   */
+  drawOffsets: z.array(z.int().nonnegative()).optional(),
   scores: column,
   /** Why a score is null. */
   reasons: z.array(z.string().nullable()),
@@ -44,7 +50,21 @@ export function parseScoreTable(value: unknown, where: string): ScoreTable {
   for (const [name, values] of lists)
     if (values.length !== data.scores.length)
       throw damage('DamagedRecord', where, `${name}: expected ${data.scores.length} entries, found ${values.length}`);
+  const { drawOffsets = [0, data.scores.length] } = data;
+  const rises = drawOffsets.every((offset, g) => g === 0 || offset >= at(drawOffsets, g - 1));
+  if (drawOffsets[0] !== 0 || !rises || drawOffsets.at(-1) !== data.scores.length)
+    throw damage('DamagedRecord', where, `drawOffsets: expected offsets from 0 to ${data.scores.length}`);
   return data;
+}
+
+/** The ranges [start, end) of the samples of each draw. `n`: samples of a draw where the table does not say. */
+export function drawsIn(
+  { scores, drawOffsets }: Pick<ScoreTable, 'scores' | 'drawOffsets'>,
+  n: number,
+): readonly (readonly [start: number, end: number])[] {
+  if (drawOffsets !== undefined) return drawOffsets.slice(1).map((end, g) => [at(drawOffsets, g), end]);
+  const draws = Math.ceil(scores.length / n);
+  return Array.from({ length: draws }, (_, g) => [g * n, Math.min((g + 1) * n, scores.length)]);
 }
 
 /**

@@ -3,6 +3,8 @@ import type { ByteSink } from '../../core/byte-sink.ts';
 import { thrownToJson } from '../../core/errors.ts';
 import { forwardOne } from '../../core/ports/one-lane.ts';
 import type {
+  AdamW,
+  BackwardPass,
   ForwardOptions,
   OutputName,
   PackedBatch,
@@ -25,6 +27,8 @@ let policy: PolicyEngine | undefined;
 let sampler: NativeGenerator | undefined;
 let turn: Promise<void> = Promise.resolve();
 let tick: () => void = () => {};
+/** Called in the middle of a forward pass, a backward pass and a step. */
+let halfway: () => Promise<void> = async () => {};
 
 /** A load of pieces: the parent sends them one by one, and then the end. */
 let loaded: Promise<void> = Promise.resolve();
@@ -53,8 +57,22 @@ const child: Record<string, (...args: never[]) => Promise<unknown>> = {
   /** The lanes of a call, one after the other. */
   async forward(batches: readonly PackedBatch[], options: ForwardOptions<OutputName>) {
     const results = [];
-    for (const batch of batches) results.push(await forwardOne(opened(), batch, options, { tick }));
+    for (const batch of batches) {
+      results.push(await forwardOne(opened(), batch, options, { tick }));
+      await halfway();
+    }
     return results;
+  },
+  async backward(passes: readonly BackwardPass[]) {
+    for (const pass of passes) {
+      await opened().backward([pass], { tick });
+      await halfway();
+    }
+  },
+  async step(adamw: AdamW) {
+    const stepped = opened().step(adamw);
+    await halfway();
+    return stepped;
   },
   async sample(room: SamplerRoom) {
     sampler?.close();
@@ -109,8 +127,13 @@ const child: Record<string, (...args: never[]) => Promise<unknown>> = {
 
 const tell = (message: FromChild) => process.send?.(message);
 
-async function serve({ id, target, method, args }: ToChild): Promise<void> {
+async function serve({ id, target, method, args, hold }: ToChild): Promise<void> {
   tick = () => tell({ type: 'tick', id });
+  halfway = async () => {
+    if (!hold) return;
+    tell({ type: 'halfway', id });
+    await new Promise(() => {});
+  };
   try {
     const object = (target === 'child' ? child : target === 'policy' ? policy : sampler) as unknown as typeof child;
     const result = await object[method]?.(...(args as never[]));

@@ -19,9 +19,11 @@ export interface ToChild {
   readonly target: Target;
   readonly method: string;
   readonly args: readonly unknown[];
+  /** The child says when it is in the middle of the call, and never goes on. */
+  readonly hold: boolean;
 }
 
 export type FromChild =
-  | { readonly type: 'tick'; readonly id: number }
+  | { readonly type: 'tick' | 'halfway'; readonly id: number }
   | { readonly type: 'done'; readonly id: number; readonly result: unknown; readonly steps: number }
   | { readonly type: 'failed'; readonly id: number; readonly thrown: ThrownJson };

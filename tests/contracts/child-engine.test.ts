@@ -11,6 +11,11 @@ import { engineContract, learn, partOf, randomState } from './engine.ts';
 
 const engines = childEngines();
 engineContract('an engine in a child process', engines, engines);
+engineContract(
+  'an engine of two lanes, named by lineage, whose sampler draws its own random bits',
+  childEngines({ name: 'torch', lanes: 2, lineage: true, seeded: true }),
+  childEngines({ name: 'vllm', seeded: true }),
+);
 
 describe('an engine that is killed in mid-call', () => {
   const model = savedModel({ num_hidden_layers: 12, hidden_size: 96, intermediate_size: 256 });

@@ -4,7 +4,7 @@ import { randomInt } from 'node:crypto';
 import type { ChildProcess } from 'node:child_process';
 import { join } from 'node:path';
 import type { ByteSink } from '../../core/byte-sink.ts';
-import { RetryableError, thrownFromJson } from '../../core/errors.ts';
+import { InvalidInputError, RetryableError, thrownFromJson } from '../../core/errors.ts';
 import type { ModelRef, PolicyOptions, SamplingEngine, TrainingEngine } from '../../core/ports/engines.ts';
 import type {
   AdamW,
@@ -46,12 +46,19 @@ export interface ChildOptions {
   readonly onStart: (child: ChildProcess, is: 'policy' | 'sampler') => void;
   /** Gets the micro-batches of each forward pass. */
   readonly onForward: (batches: readonly PackedBatch[]) => void;
+  /** Asked at each call that computes: true kills the child in the middle of it. */
+  readonly killIn: (call: Computing) => boolean;
 }
+
+/** `score`: a forward pass whose activations are not kept. */
+export type Computing = 'score' | 'forward' | 'backward' | 'step';
+type Observers = Pick<ChildOptions, 'onForward' | 'killIn'>;
+const unobserved: Observers = { onForward: () => {}, killIn: () => false };
 
 /** Default: the abilities of the native engine. */
 export function childEngines(some: Partial<ChildOptions> = {}): TrainingEngine & SamplingEngine {
   const { name = 'child', lanes = 1, lineage = false, seeded = false } = some;
-  const { onStart = () => {}, onForward = () => {} } = some;
+  const { onStart = () => {}, ...observers } = { ...unobserved, ...some };
   return {
     name,
     facts: () => ({
@@ -64,7 +71,7 @@ export function childEngines(some: Partial<ChildOptions> = {}): TrainingEngine &
     async open(model, options) {
       const link = new Link();
       onStart(link.process, 'policy');
-      return ChildPolicy.open(link, model, options, lanes, onForward);
+      return ChildPolicy.open(link, model, options, lanes, observers);
     },
     async sampler(model, options) {
       const link = new Link();
@@ -114,8 +121,17 @@ class Link {
     });
   }
 
-  /** Rejects with the signal's reason as soon as it is aborted; the child finishes what it has begun. */
-  call(target: Target, method: string, args: readonly unknown[], { signal, tick }: Call = {}): Promise<never> {
+  /**
+   * Rejects with the signal's reason as soon as it is aborted; the child finishes what it has begun. `kill`: the child
+   * is killed in the middle of the call.
+   */
+  call(
+    target: Target,
+    method: string,
+    args: readonly unknown[],
+    { signal, tick }: Call = {},
+    kill = false,
+  ): Promise<never> {
     signal?.throwIfAborted();
     if (this.#dead || this.#closing) return Promise.reject(exitedError());
     const id = this.#nextId++;
@@ -123,7 +139,7 @@ class Link {
     return new Promise<never>((resolve, reject) => {
       signal?.addEventListener('abort', () => reject(signal.reason as Error), { once: true, signal: settled.signal });
       this.#pending.set(id, { resolve: resolve as Pending['resolve'], reject, tick });
-      this.process.send({ id, target, method, args } satisfies ToChild);
+      this.process.send({ id, target, method, args, hold: kill } satisfies ToChild);
     }).finally(() => settled.abort());
   }
 
@@ -137,7 +153,12 @@ class Link {
 
   #receive(message: FromChild): void {
     const pending = this.#pending.get(message.id);
-    if (message.type === 'tick') return pending?.tick?.();
+    switch (message.type) {
+      case 'tick':
+        return pending?.tick?.();
+      case 'halfway':
+        return void this.process.kill('SIGKILL');
+    }
     this.#pending.delete(message.id);
     if (message.type === 'failed') return pending?.reject(thrownFromJson(message.thrown));
     this.steps = message.steps;
@@ -158,7 +179,7 @@ interface Opened {
 class ChildPolicy implements PolicyEngine {
   readonly link: Link;
   readonly lanes: number;
-  readonly #onForward: ChildOptions['onForward'];
+  readonly #observers: Observers;
   readonly head: HeadKind;
   readonly vocab: number;
   readonly maxPositions: number;
@@ -171,12 +192,12 @@ class ChildPolicy implements PolicyEngine {
   private constructor(
     link: Link,
     lanes: number,
-    onForward: ChildOptions['onForward'],
+    observers: Observers,
     { head, vocab, maxPositions, parameters, elements, parts, outputs }: Opened,
   ) {
     this.link = link;
     this.lanes = lanes;
-    this.#onForward = onForward;
+    this.#observers = observers;
     this.head = head;
     this.vocab = vocab;
     this.maxPositions = maxPositions;
@@ -192,10 +213,10 @@ class ChildPolicy implements PolicyEngine {
     model: ModelRef,
     options: PolicyOptions,
     lanes = 1,
-    onForward: ChildOptions['onForward'] = () => {},
+    observers: Observers = unobserved,
   ): Promise<ChildPolicy> {
     try {
-      return new ChildPolicy(link, lanes, onForward, await link.call('child', 'open', [model, options]));
+      return new ChildPolicy(link, lanes, observers, await link.call('child', 'open', [model, options]));
     } catch (error) {
       await link.close();
       throw error;
@@ -224,17 +245,20 @@ class ChildPolicy implements PolicyEngine {
     await this.link.call('child', 'endLoad', []);
   }
 
-  forward<Wanted extends OutputName>(
+  async forward<Wanted extends OutputName>(
     batches: readonly PackedBatch[],
     options: ForwardOptions<Wanted>,
     call?: Call,
   ): Promise<readonly ForwardResult<Wanted>[]> {
-    this.#onForward(batches);
-    return this.link.call('child', 'forward', [batches, options], call);
+    if (batches.length > this.lanes)
+      throw new InvalidInputError(`${batches.length} micro-batches at once, for an engine of ${this.lanes}`);
+    this.#observers.onForward(batches);
+    const kill = this.#observers.killIn(options.keep ? 'forward' : 'score');
+    return this.link.call('child', 'forward', [batches, options], call, kill);
   }
 
   backward(passes: readonly BackwardPass[], call?: Call): Promise<void> {
-    return this.link.call('policy', 'backward', [passes], call);
+    return this.link.call('child', 'backward', [passes], call, this.#observers.killIn('backward'));
   }
 
   discard(handles: readonly number[]): Promise<void> {
@@ -242,7 +266,7 @@ class ChildPolicy implements PolicyEngine {
   }
 
   step(adamw: AdamW): Promise<StepResult> {
-    return this.link.call('policy', 'step', [adamw]);
+    return this.link.call('child', 'step', [adamw], {}, this.#observers.killIn('step'));
   }
 
   zeroGrads(): Promise<void> {
@@ -273,7 +297,6 @@ class ChildPolicy implements PolicyEngine {
 }
 
 class ChildSampler implements Sampler {
-  readonly randomness: 'counter' | 'seeded';
   readonly exited: Promise<void>;
   readonly policy: ChildPolicy;
   readonly #streams: SteppedStreams;
@@ -281,7 +304,6 @@ class ChildSampler implements Sampler {
   constructor(policy: ChildPolicy, seeded = false) {
     const { link } = policy;
     this.policy = policy;
-    this.randomness = seeded ? 'seeded' : 'counter';
     const own = seeded ? randomInt(2 ** 31) : 0;
     this.exited = policy.exited;
     this.#streams = new SteppedStreams({
@@ -337,6 +359,10 @@ class OwningChildSampler extends ChildSampler implements OwningSampler {
   async use(source: StateSource, { format, hash }: NamedWeights, call?: Call): Promise<string> {
     await this.policy.load(source, call);
     return publicationRoot(this.policy, format, hash, call);
+  }
+
+  readPublished(format: WeightsFormat, start: number, into: Uint8Array): Promise<void> {
+    return this.policy.readPublished(format, start, into);
   }
 
   override close(): Promise<void> {

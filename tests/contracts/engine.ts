@@ -18,6 +18,7 @@ import type { SamplingSettings } from '../../core/sampling-settings.ts';
 import type { DecodedTokens, GenerateRequest, OwningSampler, SamplerRoom } from '../../core/ports/sampler.ts';
 import { rootOf } from '../../workers/engine/engines/roots.ts';
 import { batchOf, randomOf } from '../../native/testing/decoders.ts';
+import { lanesContract } from './engine-lanes.ts';
 import { savedModel } from './model.ts';
 
 const vocab = 41;
@@ -209,6 +210,8 @@ export function engineContract(
     });
   });
 
+  describe(`${name}: micro-batches side by side`, () => lanesContract(vocab, policy));
+
   describe(`${name}: a state that is saved and published`, () => {
     it.each(blockHashes)('digests the blocks of what it reads by %s, and shows progress', async (hash) => {
       const engine = await policy(2);
@@ -292,8 +295,40 @@ export function engineContract(
     });
   });
 
+  const { samplerOf } = engines;
+  describe.runIf(samplerOf !== undefined)(`${name}: a sampler in place`, () => {
+    it('samples with the weights of the model as they are after each step', async () => {
+      const engine = await policy(17);
+      const sampler = await samplerOf?.(engine);
+      if (sampler === undefined) throw new Error('the engine has a sampler in place');
+      await sampler.makeRoom({ maxSeqs: 4, maxModelLen: 16 });
+      for (const round of [0, 1]) {
+        if (round === 1) {
+          await sampler.pause();
+          await learn(engine);
+          await sampler.resume();
+        }
+        const samples = await drain(sampler.generate([request([1, 2, 3])]));
+        expect(samples.size).toBe(3);
+        for (const [key, { tokens, logProbs }] of samples)
+          expect(await scored(engine, prompt, tokens), `round ${round}, sample ${key}`).toEqual(logProbs);
+      }
+      await sampler.close();
+      await learn(engine);
+    });
+  });
+
   samplers(name, policy, sampling, model, { sameBits: sampling.name === engines.name, reports: () => true });
 }
+
+const prompt = Int32Array.of(3, 9, 4);
+const request = (keys: readonly number[], maxNewTokens = 6): GenerateRequest => ({
+  prompt,
+  samples: keys.map((key) => ({ key, random: { seed: [5, 6], draw: 1, sample: key, turn: 0 } })),
+  sampling: { temperature: 1, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 },
+  maxNewTokens,
+  stopTokens: new Int32Array(),
+});
 
 /** Can the sampler give the log-probs of the model when it samples so? */
 type Reports = (settings: SamplingSettings) => boolean;
@@ -323,14 +358,6 @@ function samplers(
   const lent = new Lent((compute) => sampling.sampler(model, { ...base, compute }));
   afterEach(() => lent.takeBack());
   afterAll(() => lent.close());
-  const prompt = Int32Array.of(3, 9, 4);
-  const request = (keys: readonly number[], maxNewTokens = 6): GenerateRequest => ({
-    prompt,
-    samples: keys.map((key) => ({ key, random: { seed: [5, 6], draw: 1, sample: key, turn: 0 } })),
-    sampling: { temperature: 1, topK: 0, topP: 1, minP: 0, repetitionPenalty: 1 },
-    maxNewTokens,
-    stopTokens: new Int32Array(),
-  });
   /** It has the weights of this policy. */
   const samplerWith = async (engine: PolicyEngine, room: SamplerRoom): Promise<OwningSampler> => {
     const sampler = await lent.take('fp32');
@@ -379,6 +406,26 @@ function samplers(
         expect(await sampler.use(await publicationOf(engine), { format: 'F32', hash: 'blake3' })).toBe(
           await rootOf(engine, 'weights', 'blake3'),
         );
+    });
+
+    it('gives the bytes of the weights that it has loaded, if it can, in any ranges', async () => {
+      const sampler = await lent.take('fp32');
+      for (const seed of [8, 9]) {
+        const engine = await policy(seed);
+        await sampler.use(await publicationOf(engine), { format: 'F32', hash: 'blake3' });
+        if (sampler.readPublished === undefined) continue;
+        const bytes = new Uint8Array(publishedBytes(engine.parameters, 'F32'));
+        await engine.readPublished('F32', 0, bytes);
+        for (const [start, end] of [
+          [0, bytes.length],
+          [101, bytes.length - 7],
+          [bytes.length - 1, bytes.length],
+        ] as const) {
+          const found = new Uint8Array(end - start);
+          await sampler.readPublished('F32', start, found);
+          expect(Buffer.from(found).equals(bytes.subarray(start, end)), `[${start}, ${end})`).toBe(true);
+        }
+      }
     });
 
     it('samples with the model’s own log-probs, also after it has other weights', async () => {
@@ -435,7 +482,6 @@ function samplers(
   describe.runIf(sampling.facts().randomness === 'counter')(`${name}: a sampler whose random bits are counters`, () => {
     it('gives a sample the same tokens whatever else is sampled', async () => {
       const sampler = await samplerWith(await policy(9), { maxSeqs: 2, maxModelLen: 16 });
-      expect(sampler.randomness).toBe('counter');
       const together = await drain(sampler.generate([request([1, 2, 3, 4])]));
       expect((await drain(sampler.generate([request([3])]))).get(3)).toEqual(together.get(3));
       const [odd, even] = await Promise.all(

@@ -10,7 +10,9 @@ import { actorOf } from '../../core/records/components.ts';
 import type { PackedBatch } from '../../core/ports/policy.ts';
 import { InProcessLoop, sevens } from '../in-process-loop.ts';
 import type { RunInProcess } from '../in-process-loop.ts';
+import { essencesOf } from '../essences.ts';
 import { childEngines } from './child-engine.ts';
+import type { ChildOptions, Computing } from './child-engine.ts';
 
 const recipe = {
   trainer: { engine: 'torch', total_training_steps: 4, save_freq: 2 },
@@ -69,5 +71,59 @@ describe('a run on two engines in child processes', () => {
     });
     expect(kills).toBeGreaterThan(2);
     expect((await run.log.head())?.position).toBe(4);
+  });
+});
+
+describe('a run whose engine dies in the middle of a call', () => {
+  let planned: { readonly call: Computing; readonly kills: readonly number[] } | undefined;
+  let [calls, killed] = [0, 0];
+  const trainer: Partial<ChildOptions> = {
+    name: 'torch',
+    lanes: 2,
+    killIn: (call) => {
+      if (call !== planned?.call) return false;
+      calls += 1;
+      return planned.kills.includes(calls);
+    },
+    onStart: (child) => child.once('exit', (_, signal) => void (killed += signal === 'SIGKILL' ? 1 : 0)),
+  };
+  const repeated = new InProcessLoop(sevens, {
+    engines: [childEngines(trainer), childEngines({ name: 'vllm' })],
+  });
+  const byLineage = new InProcessLoop(sevens, {
+    engines: [
+      childEngines({ ...trainer, lineage: true, seeded: true }),
+      childEngines({ name: 'vllm', lineage: true, seeded: true }),
+    ],
+  });
+  let undisturbed: RunInProcess;
+  beforeAll(async () => {
+    await Promise.all([repeated.up(), byLineage.up()]);
+    undisturbed = await repeated.completed({ ...recipe, deterministic: true });
+  });
+  afterAll(() => Promise.all([repeated.remove(), byLineage.remove()]));
+
+  const disturbed = async (call: Computing, run: () => Promise<RunInProcess>) => {
+    [calls, killed] = [0, 0];
+    planned = { call, kills: [2, 4] };
+    try {
+      return await run();
+    } finally {
+      planned = undefined;
+    }
+  };
+  const points: readonly Computing[] = ['score', 'forward', 'backward', 'step'];
+
+  it.each(points)('has the state of an undisturbed one after two kills in: %s', async (call) => {
+    const run = await disturbed(call, () => repeated.completed({ ...recipe, deterministic: true }));
+    expect(killed).toBe(2);
+    expect(essencesOf(run.iterations)).toEqual(essencesOf(undisturbed.iterations));
+  });
+
+  it.each(points)('goes on after two kills where states are named by lineage, in: %s', async (call) => {
+    const run = await disturbed(call, () => byLineage.completed(recipe));
+    expect(killed).toBe(2);
+    expect((await run.log.head())?.position).toBe(4);
+    expect(new Set(run.iterations.map(({ update }) => actorOf(update.components).stateDigest)).size).toBe(4);
   });
 });

@@ -114,7 +114,8 @@ export class RewardRole {
       return withComponents(settled, input.components ?? []);
     }).finally(() => prints.flush());
     const sources = [...trajectories.row_S].map((row) => rows.get(row)?.dataSource ?? '');
-    const table: ScoreTable = { trajectories: input.trajectories, ...tabulate(outcomes, sources) };
+    const columns = tabulate(outcomes, sources, trajectories.drawOffsets_G1);
+    const table: ScoreTable = { trajectories: input.trajectories, ...columns };
     const scores = await putJsonBlob(store, message.runId, table);
     this.ahead.release(outcomes.map((_, b) => keyOf(b)));
     return { output: { scores, failed: outcomes.filter((outcome) => !outcome.ok).length }, ahead: scoredAhead };

@@ -5,12 +5,14 @@ import type { ScoreColumns } from '../../rewards/types.ts';
 import { tabulate } from './tabulate.ts';
 
 const ok = (columns: ScoreColumns): ScoreOutcome => ({ ok: true, score: 1, columns });
+const one = Int32Array.of(0, 1);
 const failed: ScoreOutcome = { ok: false, code: 'threw', reason: 'no reason' };
 
 describe('a table of scores', () => {
   const table = tabulate(
     [ok({ acc: true, pred: '7', length: 5 }), failed, ok({ acc: false, pred: 'x', length: 'n/a' })],
     ['a', 'b', 'a'],
+    Int32Array.of(0, 1, 2, 3),
   );
 
   it('has numbers and texts of the scorer apart, and the data source of each sample', () => {
@@ -23,6 +25,13 @@ describe('a table of scores', () => {
     });
   });
 
+  it('says where the samples of each draw begin, where draws have different numbers of them', () => {
+    const outcomes = [ok({}), ok({}), failed];
+    const sources = ['a', 'a', 'a'];
+    expect(tabulate(outcomes, sources, Int32Array.of(0, 2, 3)).drawOffsets).toEqual([0, 2, 3]);
+    expect(tabulate(outcomes, sources, Int32Array.of(0, 3))).not.toHaveProperty('drawOffsets');
+  });
+
   it('can be read again, and is refused where a column is too short', () => {
     const stored = { trajectories: 'a'.repeat(64), ...table };
     expect(parseScoreTable(stored, 'here')).toEqual(stored);
@@ -32,7 +41,7 @@ describe('a table of scores', () => {
 
   it('cuts long texts between characters, and has no texts where the scorer returned none', () => {
     const long = `${'x'.repeat(mostText - 1)}🐦🐦`;
-    expect(tabulate([ok({ pred: long })], ['a']).texts).toEqual({ pred: [`${'x'.repeat(mostText - 1)}🐦`] });
-    expect(tabulate([ok({ acc: 1 })], ['a'])).not.toHaveProperty('texts');
+    expect(tabulate([ok({ pred: long })], ['a'], one).texts).toEqual({ pred: [`${'x'.repeat(mostText - 1)}🐦`] });
+    expect(tabulate([ok({ acc: 1 })], ['a'], one)).not.toHaveProperty('texts');
   });
 });

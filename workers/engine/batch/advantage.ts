@@ -3,6 +3,7 @@ import { samplesResponses } from '../../../core/run-kinds.ts';
 import { at } from '../../../core/at.ts';
 import { mapComponents } from '../../../core/records/components.ts';
 import type { Counters } from '../../../core/records/schema.ts';
+import { offsetsOf } from '../../../core/offsets.ts';
 import { inOrder, allOf } from '../../../core/parallel.ts';
 import { float32 } from '../../../core/rl/float32.ts';
 import { lrFactor } from '../../../core/rl/lr-schedule.ts';
@@ -182,12 +183,14 @@ async function rowsToLearn(host: EngineHost, input: AdvantageInput, context: Job
   const rows = input.draws.map(({ row }) => row);
   const sequences = await rowSequences(dataset, rows, await tokenizerOf(folder), folder);
   const perDraw = input.algorithm.samplesPerDraw;
-  const samples = input.draws.flatMap(({ draw, row }, i) => {
+  const groups = input.draws.map(({ draw, row }, i) => {
     const given = responsesOf(at(sequences, i));
     if (given.length !== perDraw) throw new RangeError(`row ${row} has ${given.length} responses, not ${perDraw}`);
     return given.map(({ prompt, response }) => givenSample(draw, row, prompt, response));
   });
-  const places = (i: number) => Array.from({ length: perDraw }, (_, s) => i * perDraw + s);
+  const samples = groups.flat();
+  const offsets = offsetsOf(groups.map((group) => group.length));
+  const places = (i: number) => at(groups, i).map((_, s) => at(offsets, i) + s);
   const draws = input.draws.map(({ draw, row }, i) => ({ draw, row, fate: 'trained' as const, samples: places(i) }));
   return { samples, draws, failed: 0, total: samples.length };
 }

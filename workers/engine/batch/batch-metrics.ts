@@ -50,9 +50,9 @@ export function batchMetrics(
     ...baselineMetrics(composition),
     ...(input.algorithm.pfPpo && { 'training/drawn_samples': new Set(batch.microSamples).size }),
     ...((input.algorithm.filterGroups ?? input.algorithm.oversampling) && filterMetrics(composition)),
-    ...(input.algorithm.samplesPerDraw === 1
-      ? {}
-      : { 'training/groups_without_signal': withoutSignal(composition, scores_S) }),
+    ...(composition.draws.some(({ samples }) => samples.length > 1) && {
+      'training/groups_without_signal': withoutSignal(composition, scores_S),
+    }),
     ...scorerMetrics(composition),
     ...metrics,
     ...(entropy_T === undefined ? {} : { 'actor/entropy': entropyOf(input, before, entropy_T) }),

@@ -11,7 +11,11 @@ export interface TokenRun {
   readonly samplingLogProbs: number[];
 }
 
-/** Everything that determines a sample's tokens, except its draw and number. */
+/**
+ * What decides a sample's tokens, beside its draw and number: the tokens themselves, where random bits are counters;
+ * their distribution, where a sampler draws its own. There two workers of one job may make different tokens for one
+ * sample, and the hash tells them apart.
+ */
 export interface JobIdentity {
   readonly runId: RunId;
   readonly jobId: JobId;

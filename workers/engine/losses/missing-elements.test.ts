@@ -35,7 +35,6 @@ const step: DecodedTokens = {
 /** A sampler that gives this for the first sample. */
 async function samplerOf(decoded: DecodedTokens): Promise<Sampler> {
   return {
-    randomness: 'counter',
     exited: new Promise(() => {}),
     makeRoom: async () => {},
     generate: async function* () {

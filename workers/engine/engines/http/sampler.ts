@@ -27,7 +27,6 @@ import { ServerWeights } from './server-weights.ts';
 import type { ServerWeightsPorts } from './server-weights.ts';
 
 export class HttpSampler implements OwningSampler {
-  readonly randomness = 'seeded';
   readonly exited: Promise<void>;
   readonly parameters: readonly EngineParameter[];
   /** Kind, version and model of the server, for records. */

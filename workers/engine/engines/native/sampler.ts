@@ -21,7 +21,6 @@ import type { NativePolicy } from './policy.ts';
 export type MakeGenerator = (policy: NativePolicy, room: SamplerRoom) => NativeGenerator;
 
 export class NativeSampler implements Sampler {
-  readonly randomness = 'counter';
   readonly exited = never;
   readonly policy: NativePolicy;
   readonly #make: MakeGenerator;

@@ -25,7 +25,6 @@ interface Stepped {
 }
 
 export class RankSampler implements OwningSampler {
-  readonly randomness = 'seeded';
   readonly exited: Promise<void>;
   readonly #group: RankGroup;
   readonly #state: RankState;
