@@ -7,6 +7,8 @@ interface NamedEngine {
   readonly samples: boolean;
   /** The Python environment in which it runs, which `petrel engine install` makes. Absent: it needs none. */
   readonly environment?: EngineEnvironmentName;
+  /** A sample that it makes again has the same tokens. */
+  readonly repeatsSamples: boolean;
   /** It has low-rank adapters. */
   readonly adapters: boolean;
   /** It has mixtures of experts. */
@@ -18,10 +20,10 @@ export type EngineEnvironmentName = (typeof engineEnvironments)[number];
 
 /** Tests add engines under other names, of which nothing is known here. */
 export const namedEngines: Readonly<Record<string, NamedEngine>> = {
-  native: { trains: true, samples: true, adapters: false, mixtures: false },
-  torch: { trains: true, samples: false, environment: 'torch', adapters: true, mixtures: true },
-  hf: { trains: false, samples: true, environment: 'torch', adapters: true, mixtures: true },
-  vllm: { trains: false, samples: true, environment: 'vllm', adapters: true, mixtures: true },
+  native: { trains: true, samples: true, repeatsSamples: true, adapters: false, mixtures: false },
+  torch: { trains: true, samples: false, environment: 'torch', repeatsSamples: false, adapters: true, mixtures: true },
+  hf: { trains: false, samples: true, environment: 'torch', repeatsSamples: false, adapters: true, mixtures: true },
+  vllm: { trains: false, samples: true, environment: 'vllm', repeatsSamples: false, adapters: true, mixtures: true },
 };
 
 /** The names of the engines of which this holds. */

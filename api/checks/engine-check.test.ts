@@ -52,6 +52,8 @@ describe('the engines of a run', () => {
       requireInstalled(recipe({ kind: 'sft', reward: undefined, trainer: { engine: 'torch' } }), home);
       writeEnvironment(home, 'vllm', 'cuda', { python: '/usr/bin/python3', device: 'cuda', versions });
       requireInstalled(asked, home);
+      const promised = recipe({ deterministic: true, rollout: { name: 'vllm' } });
+      expect(() => requireInstalled(promised, home)).toThrow(expect.objectContaining({ where: 'rollout.name' }));
     } finally {
       remove();
     }

@@ -49,8 +49,14 @@ export async function checkEngines(recipe: Recipe, folder: string, home: string)
 const enginesOf = (recipe: Recipe): ReadonlySet<string> =>
   new Set([recipe.trainer.engine, ...(samplesResponses(recipe.kind) ? [samplerEngine(recipe)] : [])]);
 
-/** Throws InvalidInputError where an engine needs an environment of its own that this machine does not have. */
+/**
+ * Throws InvalidInputError where an engine needs an environment of its own that this machine does not have, and where
+ * its samples do not repeat as the recipe promises.
+ */
 export function requireInstalled(recipe: Recipe, home: string): void {
+  const { name } = recipe.rollout;
+  if (recipe.deterministic === true && samplesResponses(recipe.kind) && namedEngines[name]?.repeatsSamples === false)
+    throw drawsOtherBits(name);
   for (const name of enginesOf(recipe)) {
     const environment = namedEngines[name]?.environment;
     if (environment === undefined || chosenEnvironment(home, name) !== undefined) continue;
@@ -110,11 +116,14 @@ function requireRepeatedSamples({ deterministic, rollout }: Recipe, engines: rea
   if (deterministic !== true) return;
   const samplers = engines.filter(({ name }) => name === rollout.name);
   if (samplers.length === 0 || samplers.some(({ randomness }) => randomness === 'counter')) return;
-  throw new InvalidInputError(
-    `deterministic: true: the sampler ${rollout.name} draws other random bits when a sample is sampled again`,
+  throw drawsOtherBits(rollout.name);
+}
+
+const drawsOtherBits = (name: string): InvalidInputError =>
+  new InvalidInputError(
+    `deterministic: true: the sampler ${name} draws other random bits when a sample is sampled again`,
     { where: 'rollout.name', hint: 'deterministic: replay, or rollout.name=native' },
   );
-}
 
 /** One engine that has the bits is enough: jobs of such runs go to it. */
 function judged(recipe: Recipe, engines: readonly EngineFacts[]) {
