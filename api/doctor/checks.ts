@@ -151,7 +151,7 @@ async function runs(home: string): Promise<DoctorResult> {
     try {
       const run = await openRun(listed);
       if (run === undefined) continue;
-      const status = await run.log.status();
+      const status = await run.log.status.newest();
       if (status?.state === 'failed') failed.push(run.runId);
       if (status?.reason?.code === 'DamagedRecord') problems.push(status.reason.message);
       await readModelManifest(run.log.store, (await run.log.revision()).inputs.model);

@@ -44,7 +44,7 @@ export async function followMetrics(log: RunLog, options: FollowMetricsOptions):
   try {
     while (!signal.aborted) {
       await viewer.look();
-      if (waiting.hasEnded && endedStates.has((await log.status())?.state ?? 'queued')) {
+      if (waiting.hasEnded && endedStates.has((await log.status.newest())?.state ?? 'queued')) {
         await viewer.readStore();
         waiting.flush(true);
         return;

@@ -103,7 +103,8 @@ export async function followRun(
   }
 }
 
-const isEnded = async (log: RunLog): Promise<boolean> => endedStates.has((await log.status())?.state ?? 'queued');
+const isEnded = async (log: RunLog): Promise<boolean> =>
+  endedStates.has((await log.status.newest())?.state ?? 'queued');
 
 function nextLook(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

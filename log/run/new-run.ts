@@ -42,5 +42,5 @@ export async function writeRun(
     createdAt: now.toISOString(),
   };
   await store.create(keys.revision(runId, 1), encodeRecord(revision));
-  if ((await log.status()) === undefined) await appendStatus(log, { wish: 'run', state: 'queued' }, now);
+  if ((await log.status.newest()) === undefined) await appendStatus(log, { wish: 'run', state: 'queued' }, now);
 }

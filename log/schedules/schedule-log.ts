@@ -169,7 +169,7 @@ export class ScheduleLog {
         this.#states.set(runId, { n, state: 'removed' });
       return;
     }
-    const status = await new RunLog(this.store, runId).status();
+    const status = await new RunLog(this.store, runId).status.newest();
     if (status !== undefined) this.#states.set(runId, { n: status.n, state: status.state });
   }
 }

@@ -107,7 +107,7 @@ function inside(folder: string): void {
   /** Resumes a run that a full disk has paused, after space was freed. */
   async function completes(loop: LoopUnderTest, run: StartedRun): Promise<void> {
     await loop.until(run, 'its end', async () => {
-      const status = await run.log.status();
+      const status = await run.log.status.newest();
       if (status?.state === 'paused') {
         expect(status.reason).toMatchObject({ code: 'DiskFull' });
         await loop.resume(run);

@@ -139,7 +139,7 @@ export class Bed {
 }
 
 async function essence({ log, iterations: made }: Pick<RunInProcess, 'log' | 'iterations'>): Promise<Essence> {
-  const validated = (await log.evaluations()).map(({ iteration, accuracy, questions, failed, weightsDigest }) => ({
+  const validated = (await log.evaluations.all()).map(({ iteration, accuracy, questions, failed, weightsDigest }) => ({
     iteration,
     accuracy,
     questions,
