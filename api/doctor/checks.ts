@@ -16,7 +16,7 @@ import { listRunIds, openKnownStores, openRun } from '../stores/find.ts';
 import { fullPlaces } from '../../infra/stack/admission.ts';
 import { openProgramPlace } from '../../rewards/code/program.ts';
 import { showWay } from '../../rewards/sandbox/walls.ts';
-import { freeSpaceFloor } from '../../infra/store/free-space.ts';
+import { freeSpaceFloor } from '../../log/objects/free-space.ts';
 import { openLiveSource } from '../live-source.ts';
 import { awayHint, awayTexts, runsAway } from '../stores/stores-away.ts';
 import { installedEngines } from './installed-engines.ts';

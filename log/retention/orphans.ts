@@ -7,7 +7,7 @@ import { digestPattern } from '../../core/ids.ts';
 import { endedStates } from '../../core/run-states.ts';
 import { keys } from '../../core/records/keys.ts';
 import type { RetentionEntry } from '../../core/records/schema.ts';
-import { faultPoint } from '../../infra/faults/index.ts';
+import { faultPoint } from '../faults/index.ts';
 import type { RunLog } from '../run/run-log.ts';
 import { changeRetention } from '../run/retention-log.ts';
 

@@ -8,7 +8,7 @@ import { checkpointIn, keys } from '../../core/records/keys.ts';
 import { isOwnKey } from '../../core/records/own-keys.ts';
 import { runRecord, tombstone } from '../../core/records/schema.ts';
 import type { RetentionEntry } from '../../core/records/schema.ts';
-import { faultPoint } from '../../infra/faults/index.ts';
+import { faultPoint } from '../faults/index.ts';
 import { needRecord } from '../objects/records.ts';
 import type { RunLog } from '../run/run-log.ts';
 import { changeRetention, livePins, readRetention } from '../run/retention-log.ts';

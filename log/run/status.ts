@@ -1,6 +1,6 @@
 /** The run's state as users see it: a dense sequence of small records, of which the newest is valid. */
 import { PetrelError, RetryableError, TerminalError, errorToJson } from '../../core/errors.ts';
-import { faultPoint } from '../../infra/faults/index.ts';
+import { faultPoint } from '../faults/index.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, statusEntry } from '../../core/records/schema.ts';
 import type { StatusEntry } from '../../core/records/schema.ts';

@@ -6,7 +6,7 @@ import { mergeTrees } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
-import type { ArmedFault } from '../../infra/faults/index.ts';
+import type { ArmedFault } from '../../log/faults/index.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
 import { sweepStore } from '../../log/retention/sweep.ts';
 import { listWorkers } from '../../infra/nats/jobs/presence.ts';

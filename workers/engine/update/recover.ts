@@ -10,7 +10,7 @@ import { restoreMetrics } from '../../../core/metrics.ts';
 import { keys } from '../../../core/records/keys.ts';
 import { checkpointManifest } from '../../../core/records/schema.ts';
 import type { ComponentCheckpoint } from '../../../core/records/schema.ts';
-import { faultPoint } from '../../../infra/faults/index.ts';
+import { faultPoint } from '../../../log/faults/index.ts';
 import type { Call } from '../../../core/ports/policy.ts';
 import { runStateOf } from '../../../log/objects/digest.ts';
 import type { PartRoots } from '../../../log/objects/digest.ts';
