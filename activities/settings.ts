@@ -312,6 +312,7 @@ function commonLoss(recipe: Recipe): LossSettings {
     klLossCoef: actor.kl_loss_coef,
     klLossType: actor.kl_loss_type,
     ...(samplesResponses(recipe.kind) && actor.positive_nll_coef > 0 && { positiveNllCoef: actor.positive_nll_coef }),
+    ...(actor.router_aux_loss_coef > 0 && { routerAuxLossCoef: actor.router_aux_loss_coef }),
     temperature: !samplesResponses(recipe.kind) || recipe.rollout.temperature === 0 ? 1 : recipe.rollout.temperature,
     lossScaleFactor: actor.loss_scale_factor ?? recipe.data.max_response_length,
     ...constantsOf(lossConstants(recipe)),

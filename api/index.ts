@@ -187,7 +187,8 @@ export type { DesiredState, RunState } from '../core/run-states.ts';
 
 // Engines that users install.
 export { engineDevices } from '../infra/engines/gpus.ts';
-export { installableEngines, installEngine } from './engines/install.ts';
+export { engineEnvironments } from '../core/engines.ts';
+export { installEngine } from './engines/install.ts';
 export type { EngineInstall, InstalledEngine } from './engines/install.ts';
 export { tryEngine } from './engines/check.ts';
 export type { EngineTrial } from './engines/check.ts';

@@ -120,6 +120,25 @@ const REPRODUCIBLE: readonly Row[] = [
     'How noisy the gradient is, by its norm and Σπ²: proxy1_signal_strength, proxy2_total_power, proxy3_pure_noise, expected_a_squared, expected_w; optimal token baselines.',
   ],
   ['actor/grad_norm', '', 'none', 'Norm of the gradient before clipping.'],
+  [
+    'actor/router_aux_loss',
+    '',
+    'down',
+    'Auxiliary loss of a mixture of experts, without its weight: the experts of a token when all get equally many.',
+  ],
+  [
+    'actor/expert_load_max',
+    '',
+    'down',
+    'Largest number of tokens of an expert, as a multiple of the mean of its layer.',
+  ],
+  [
+    'actor/expert_load_min',
+    '',
+    'up',
+    'Smallest number of tokens of an expert, as a multiple of the mean of its layer.',
+  ],
+  ['actor/idle_experts', '', 'down', 'Share of the experts that got no token in an optimiser step.'],
   ['actor/lr', '', 'none', 'Learning rate of the last optimiser step.'],
   [
     'critic/score/{stat}',

@@ -1,4 +1,4 @@
-/** The engine of this machine, asked in a process of its own: what loads it there cannot end this one. */
+/** The native engine of this machine, asked in a process of its own: what loads it there cannot end this one. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { z } from 'zod';
@@ -11,7 +11,7 @@ const report = engineFacts.required({ proofs: true }).extend({ addedFlags: z.str
 /** What the native engine says of itself, and the name of the flags that a person added to its build. */
 export type EngineReport = z.infer<typeof report>;
 
-/** Probes the engine of this machine. Throws TerminalError where it cannot be loaded. */
+/** Probes the native engine of this machine. Throws TerminalError where it cannot be loaded. */
 export async function engineReport(): Promise<EngineReport> {
   const program = builtFile('native/print-proof.js');
   try {

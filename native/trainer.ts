@@ -98,13 +98,14 @@ export class NativeTrainer {
   /** Throws InvalidInputError for an output that the model's head does not give. */
   forward<Wanted extends OutputName>(batch: PackedBatch, options: ForwardOptions<Wanted>): ForwardResult<Wanted> {
     checkBatch(batch, this.spec.vocab);
-    checkForward({ head: this.spec.head.kind, vocab: this.spec.vocab }, batch, options);
+    const { kind: head } = this.spec.head;
+    checkForward({ head, vocab: this.spec.vocab, outputs: outputsOfHead[head] }, batch, options);
     check(!options.keep || this.options.trainable, 'this model is not trainable: forward with keep: false');
     const scored = batch.positions_P.length;
     const outputs: { -readonly [Name in OutputName]?: OutputArrays[Name] } = {};
     for (const name of options.wants as readonly OutputName[]) {
       const size = scored * this.#width(name, options.topK);
-      if (name === 'topTokens') outputs[name] = new Int32Array(size);
+      if (name === 'topTokens' || name === 'expertTokens') outputs[name] = new Int32Array(size);
       else outputs[name] = new Float32Array(size);
     }
     const handle = native().trainerForward(

@@ -4,7 +4,7 @@
  * scorers are left out: a job is a call (in-process-worker.ts), and a score is the return value of a function.
  */
 import { deepStrictEqual } from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { createActivities } from '../activities/index.ts';
 import type { Activities, RunRef } from '../activities/index.ts';
@@ -22,6 +22,7 @@ import { actorOf } from '../core/records/components.ts';
 import type { BatchRecord, RunInputs, UpdateRecord } from '../core/records/schema.ts';
 import { samplesResponses } from '../core/run-kinds.ts';
 import type { RunKind } from '../core/run-kinds.ts';
+import { petrelHome } from '../infra/home.ts';
 import { openFolderStore } from '../infra/store/folder.ts';
 import { writeRun } from '../log/run/new-run.ts';
 import { RunLog } from '../log/run/run-log.ts';
@@ -84,6 +85,9 @@ export class InProcessLoop {
     mkdirSync(this.#cache);
     this.#worker = new InProcessWorker(this.#cache, options);
     this.#hasOwnEngines = options.engines !== undefined;
+    // Its home has the environments of engines that are installed here.
+    const installed = join(petrelHome(), 'engines');
+    if (this.#hasOwnEngines && existsSync(installed)) symlinkSync(installed, join(this.folder, 'engines'));
   }
 
   /** A model of two layers, rows of sums of digits, and a store. */

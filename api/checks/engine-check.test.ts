@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { parseRecipe } from '../../core/recipe/index.ts';
 import { exampleEngine } from '../../core/wire/examples.test-support.ts';
-import { requireEngines } from './engine-check.ts';
+import { writeEnvironment } from '../../infra/engines/environment.ts';
+import { temporaryHome } from '../../tests/servers.ts';
+import { requireEngines, requireInstalled } from './engine-check.ts';
 
 const recipe = (changes: object = {}) =>
   parseRecipe({
@@ -32,6 +34,27 @@ describe('the engines of a run', () => {
     expect(() => requireEngines(recipe(), engines)).toThrow(
       expect.objectContaining({ where, message: `${where}: ${message}`, hint: expect.stringContaining(`${where}=`) }),
     );
+  });
+
+  it('are installed on this machine where no worker is up', () => {
+    const { home, remove } = temporaryHome();
+    try {
+      requireInstalled(recipe(), home);
+      const asked = recipe({ trainer: { engine: 'torch' }, rollout: { name: 'vllm' } });
+      const refused = (where: string, name: string) =>
+        expect(() => requireInstalled(asked, home)).toThrow(
+          expect.objectContaining({ where, hint: expect.stringContaining(`petrel engine install ${name},`) }),
+        );
+      refused('trainer.engine', 'torch');
+      const versions = { torch: '2.11.0', transformers: '5.12.0', device: 'AVX2' };
+      writeEnvironment(home, 'torch', 'cpu', { python: '/usr/bin/python3', device: 'cpu', versions });
+      refused('rollout.name', 'vllm');
+      requireInstalled(recipe({ kind: 'sft', reward: undefined, trainer: { engine: 'torch' } }), home);
+      writeEnvironment(home, 'vllm', 'cuda', { python: '/usr/bin/python3', device: 'cuda', versions });
+      requireInstalled(asked, home);
+    } finally {
+      remove();
+    }
   });
 
   it('may ask a server, which every worker can that is not of an older petrel', () => {

@@ -1,8 +1,9 @@
 /**
  * The engines of a run: that the workers which are there have them, and, for a run that promises its bits, that these
- * are proved. Where no stack is up, this machine's engine answers.
+ * are proved. Where no stack is up, this machine's engines answer: those that a stack started here would have.
  */
 import { InvalidInputError } from '../../core/errors.ts';
+import { namedEngines } from '../../core/engines.ts';
 import { samplerEngine } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { ModelRef } from '../../core/ports/engines.ts';
@@ -11,7 +12,7 @@ import type { EngineFacts } from '../../core/wire/engine-facts.ts';
 import { refusedHint, refusedText } from '../../core/wire/engine-proof.ts';
 import type { Role } from '../../core/roles.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
-import { environmentOf } from '../../infra/engines/environment.ts';
+import { chosenEnvironment } from '../../infra/engines/environment.ts';
 import { httpName, namesOfEngines } from '../../core/sampling-server.ts';
 import { engineReport } from '../../infra/engine-proof.ts';
 import { plansOf } from '../engine-plans.ts';
@@ -23,6 +24,7 @@ export const engineCheck: Check = {
   look: async ({ recipe, ports }) => {
     const present = await enginesOfWorkers(ports.home);
     if (present !== undefined) requireEngines(recipe, present);
+    else requireInstalled(recipe, ports.home);
     if (recipe.deterministic === false) return undefined;
     const trainers = present?.trainer ?? [await engineReport()];
     return judged(
@@ -39,12 +41,25 @@ export const engineCheck: Check = {
 export async function checkEngines(recipe: Recipe, folder: string, home: string): Promise<void> {
   const present = await enginesOfWorkers(home);
   if (present !== undefined) requireEngines(recipe, present);
+  else requireInstalled(recipe, home);
   const model: ModelRef = { folder, head: recipe.kind === 'rm' ? 'scores' : 'tokens' };
-  for (const name of new Set([
-    recipe.trainer.engine,
-    ...(samplesResponses(recipe.kind) ? [samplerEngine(recipe)] : []),
-  ]))
-    await plansOf(name).readModel(model);
+  for (const name of enginesOf(recipe)) await plansOf(name).readModel(model);
+}
+
+const enginesOf = (recipe: Recipe): ReadonlySet<string> =>
+  new Set([recipe.trainer.engine, ...(samplesResponses(recipe.kind) ? [samplerEngine(recipe)] : [])]);
+
+/** Throws InvalidInputError where an engine needs an environment of its own that this machine does not have. */
+export function requireInstalled(recipe: Recipe, home: string): void {
+  for (const name of enginesOf(recipe)) {
+    const environment = namedEngines[name]?.environment;
+    if (environment === undefined || chosenEnvironment(home, name) !== undefined) continue;
+    const where = name === recipe.trainer.engine ? 'trainer.engine' : 'rollout.name';
+    throw new InvalidInputError(`${where}: the engine ${name} is not installed on this machine, and no worker is up`, {
+      where,
+      hint: `petrel engine install ${environment}, or join a machine that has it first: docs/learn/second-machine.md`,
+    });
+  }
 }
 
 /** The engines of the workers that train and that sample. */
@@ -81,10 +96,11 @@ function requireEngine(where: string, wanted: string, engines: readonly EngineFa
       hint: 'petrel down && petrel up',
     });
   const names = namesOfEngines(engines);
+  const environment = namedEngines[wanted]?.environment;
   throw new InvalidInputError(`${where}: no worker has the engine ${wanted}; they have ${names.join(', ')}`, {
     where,
-    hint: environmentOf[wanted]
-      ? `petrel engine install ${environmentOf[wanted]}, then petrel down and petrel up`
+    hint: environment
+      ? `petrel engine install ${environment}, then petrel down and petrel up`
       : `start a worker that has it, or set ${where}=${names[0]}`,
   });
 }

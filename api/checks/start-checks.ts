@@ -3,6 +3,7 @@ import type { Check } from './checks.ts';
 import { endpointCheck } from './endpoint-check.ts';
 import { engineCheck } from './engine-check.ts';
 import { memoryCheck } from './memory-check.ts';
+import { mixtureCheck } from './mixture-check.ts';
 import { lengthsCheck, modelCheck, tokenizerCheck } from './model-check.ts';
 import { ownModuleChecks } from './own-modules-check.ts';
 import { trainRowsCheck, validationRowsCheck } from './rows-check.ts';
@@ -16,6 +17,7 @@ export const startChecks: readonly Check[] = [
   modelCheck,
   memoryCheck,
   adapterCheck,
+  mixtureCheck,
   lengthsCheck,
   tokenizerCheck,
   teacherCheck,

@@ -72,7 +72,7 @@ function processor(): DoctorResult {
   const info = readFileSync('/proc/cpuinfo', 'utf8');
   const flags = new Set((/^flags\s*:(.*)$/m.exec(info)?.[1] ?? '').trim().split(/\s+/));
   const name = /^model name\s*:\s*(.*)$/m.exec(info)?.[1] ?? 'unknown';
-  if (!flags.has('avx2')) return { status: 'red', detail: `${name} has no AVX2`, fix: 'the engine needs AVX2' };
+  if (!flags.has('avx2')) return { status: 'red', detail: `${name} has no AVX2`, fix: 'the native engine needs AVX2' };
   const best = [
     ['amx_bf16', 'AMX'],
     ['avx512_bf16', 'AVX-512 with bf16'],
@@ -102,7 +102,7 @@ async function room(home: string): Promise<DoctorResult> {
   };
 }
 
-/** Whether the engine of this machine loads, and whether its bits are those that its name promises. */
+/** Whether the native engine loads on this machine, and whether its bits are those that its name promises. */
 async function engine(): Promise<DoctorResult> {
   const { device, addedFlags, proofs } = await engineReport();
   const detail = proofs.map(({ compute, state, ms }) => `${compute} ${state} in ${ms} ms`).join(', ');

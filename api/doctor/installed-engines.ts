@@ -1,9 +1,10 @@
 /** What `petrel doctor` says of engines that petrel engine install makes, and of GPUs that none of them uses. */
+import { engineEnvironments } from '../../core/engines.ts';
 import { existsSync } from 'node:fs';
 import { readInstalled } from '../../infra/engines/environment.ts';
 import { engineDevices, gpuOfMachine } from '../../infra/engines/gpus.ts';
 import type { EngineDevice } from '../../infra/engines/gpus.ts';
-import { installableEngines, installCommand, listDigest } from '../engines/install.ts';
+import { installCommand, listDigest } from '../engines/install.ts';
 import { green } from './result.ts';
 import type { DoctorCheck, DoctorResult } from './result.ts';
 
@@ -11,7 +12,7 @@ import type { DoctorCheck, DoctorResult } from './result.ts';
 export function installedEngines(home: string, root = '/'): DoctorCheck[] {
   const gpu = gpuOfMachine(root);
   return [
-    ...installableEngines.flatMap((engine) =>
+    ...engineEnvironments.flatMap((engine) =>
       engineDevices.flatMap((device) => {
         const check = installed(home, engine, device);
         return check === undefined ? [] : [{ name: `${engine}-${device}`, check }];
@@ -37,7 +38,7 @@ function installed(home: string, engine: string, device: EngineDevice): DoctorCh
 
 /** A driver without an engine is a GPU that no run uses. */
 function usesGpu(home: string, device: 'cuda' | 'rocm'): DoctorResult {
-  const missing = installableEngines.filter((engine) => readInstalled(home, engine, device) === undefined);
+  const missing = engineEnvironments.filter((engine) => readInstalled(home, engine, device) === undefined);
   const what = device === 'cuda' ? 'NVIDIA' : 'AMD';
   if (missing.length === 0) return green(`a driver of ${what}, and every engine for ${device}`);
   return {

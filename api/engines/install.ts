@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
+import { engineEnvironments } from '../../core/engines.ts';
 import { InvalidInputError, TerminalError } from '../../core/errors.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { readInstalled, writeEnvironment } from '../../infra/engines/environment.ts';
@@ -11,7 +12,6 @@ import type { EngineDevice } from '../../infra/engines/gpus.ts';
 import { withLock } from '../../models/hub/lock.ts';
 import { linesOf } from './lines-of.ts';
 
-export const installableEngines = ['torch', 'vllm'] as const;
 /** The oldest Python 3 for which the list has wheels of every package. */
 const leastPython = 11;
 
@@ -44,7 +44,7 @@ export interface InstalledEngine {
 export async function installEngine(request: EngineInstall): Promise<InstalledEngine> {
   const { home, engine, python } = request;
   const device = requireKnown('device', request.device, engineDevices);
-  requireKnown('engine', engine, installableEngines);
+  requireKnown('engine', engine, engineEnvironments);
   const found = readInstalled(home, engine, device);
   const folder = join(home, 'engines', `${engine}-${device}`);
   const listed = python === undefined ? readList(engine, device) : undefined;

@@ -2,9 +2,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { engineDevices } from '../../infra/engines/gpus.ts';
-import { installableEngines, listPath } from './install.ts';
+import { engineEnvironments } from '../../core/engines.ts';
+import { listPath } from './install.ts';
 
-const all = installableEngines.flatMap((engine) => engineDevices.map((device) => ({ engine, device })));
+const all = engineEnvironments.flatMap((engine) => engineDevices.map((device) => ({ engine, device })));
 const lists = all.filter(({ engine, device }) => existsSync(listPath(engine, device)));
 
 const packageLine = /^([A-Za-z0-9][\w.-]*)==([\w.+!]+) \\$/;
@@ -55,7 +56,7 @@ describe.each(lists)('the list of $engine for $device', ({ engine, device }) => 
   });
 });
 
-it.each(installableEngines)('the pins of %s are the same versions on every device', (engine) => {
+it.each(engineEnvironments)('the pins of %s are the same versions on every device', (engine) => {
   const versions = new Map<string, Set<string>>();
   for (const device of engineDevices)
     for (const [name = '', version = ''] of pinsOf(listPath(engine, device))) {

@@ -2,6 +2,8 @@
 import type { ApiContext } from '../context.ts';
 import type { LoadedRecipe } from '../recipes/recipe-file.ts';
 import { runChecks } from '../checks/checks.ts';
+import type { Check } from '../checks/checks.ts';
+import { engineCheck } from '../checks/engine-check.ts';
 import { memoryCheck } from '../checks/memory-check.ts';
 import { planChecks } from '../checks/plan-checks.ts';
 import { RecipeInputs } from '../inputs/recipe-inputs.ts';
@@ -19,6 +21,9 @@ export interface PlanOptions {
   readonly signal?: AbortSignal;
 }
 
+/** What says nothing about another machine. */
+const ofThisMachine: readonly Check[] = [memoryCheck, engineCheck];
+
 /**
  * Checks what `run` checks; starts nothing and leaves no object in the store. Throws InvalidInputError for a machine
  * that is not known.
@@ -31,7 +36,7 @@ export async function planRun(
   const { home, env, notice } = context;
   const inputs = new RecipeInputs(recipe, { home, env, now: new Date(), say: notice }, { withoutWeights: true });
   const stated = machine === undefined ? undefined : parseMachine(machine);
-  const made = stated === undefined ? planChecks : planChecks.filter((check) => check !== memoryCheck);
+  const made = stated === undefined ? planChecks : planChecks.filter((check) => !ofThisMachine.includes(check));
   const report = planReport(shown, recipe, await runChecks(made, inputs));
   const resources = await resourcesOf(inputs, report.run.checkpoints, stated);
   const checks = [...report.checks, ...(resources === undefined ? [] : resourceChecks(resources, inputs))];

@@ -142,6 +142,17 @@ describe('petrel plan', () => {
     expect(failed(report)[0]).toMatchObject({ name: 'model', detail: expect.stringContaining('is of type conv') });
   });
 
+  it('refuses the auxiliary loss of a mixture for a model that has none', async () => {
+    mkdirSync(join(cwd, 'dense'));
+    writeFileSync(join(cwd, 'dense/config.json'), JSON.stringify(publishedModels['Qwen2.5-7B']?.config));
+    const words = ['trainer.engine=torch', 'rollout.name=vllm', 'actor.router_aux_loss_coef=0.001'];
+    const { exitCode, report } = await plan('model.path=./dense', ...words);
+    expect(exitCode).not.toBe(0);
+    expect(failed(report)).toContainEqual(
+      expect.objectContaining({ name: 'mixture', detail: expect.stringMatching(/expected a mixture.*found qwen2/) }),
+    );
+  });
+
   describe('for another machine', () => {
     const large = () => {
       mkdirSync(join(cwd, 'large'));

@@ -1,7 +1,6 @@
 /** What every engine refuses before it computes. Whatever arrays come, no engine reads outside them. */
 import { at } from '../at.ts';
 import { InvalidInputError } from '../errors.ts';
-import { outputsOfHead } from './policy.ts';
 import type { ForwardOptions, HeadKind, OutputName, PackedBatch } from './policy.ts';
 
 /** Throws InvalidInputError with `message` unless the condition holds. */
@@ -13,6 +12,7 @@ export function check(condition: boolean, message: string): asserts condition {
 export interface CheckedModel {
   readonly head: HeadKind;
   readonly vocab: number;
+  readonly outputs: readonly OutputName[];
 }
 
 /** Throws InvalidInputError when the arrays of a packed batch do not fit together, or when the model lacks a token. */
@@ -52,9 +52,9 @@ export function checkForward(model: CheckedModel, batch: PackedBatch, options: F
     Number.isFinite(options.temperature) && options.temperature > 0,
     `temperature of scoring must be above 0, it is ${options.temperature}`,
   );
-  const given = outputsOfHead[model.head];
+  const { head, outputs } = model;
   for (const name of options.wants) {
-    check(given.includes(name), `a model with a head of ${model.head} gives ${given.join(', ')}, not ${name}`);
+    check(outputs.includes(name), `a model with a head of ${head} gives ${outputs.join(', ')}, not ${name}`);
   }
   const wantsTop = options.wants.some((name) => name === 'topTokens' || name === 'topLogProbs');
   const { topK } = options;

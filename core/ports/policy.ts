@@ -52,7 +52,7 @@ export interface PackedBatch {
   readonly columns_P?: TokenColumns;
 }
 
-/** What a forward pass can give at each of the P positions. */
+/** What a forward pass can give: at each of the P positions, and of the pass as a whole. */
 export interface OutputArrays {
   /** [P]: of the target under softmax(logits / temperature). */
   readonly logProbs: Float32Array;
@@ -70,11 +70,15 @@ export interface OutputArrays {
   readonly values: Float32Array;
   /** [P][labels]: of a score head; a sequence's score is the one at its last token. */
   readonly scores: Float32Array;
+  /** [layers][experts]: of a mixture of experts, the tokens of the pass that each expert got; not differentiable. */
+  readonly expertTokens: Int32Array;
+  /** [1]: of a mixture, how unevenly its routers spread the tokens: engines/torch/petrel_torch/routing.py. */
+  readonly routerLoss: Float32Array;
 }
 export type OutputName = keyof OutputArrays;
-export type DifferentiableOutput = 'logProbs' | 'entropy' | 'values' | 'scores';
+export type DifferentiableOutput = 'logProbs' | 'entropy' | 'values' | 'scores' | 'routerLoss';
 
-/** The outputs that a model with this head gives. */
+/** The outputs that a model with this head gives, whatever is below it. */
 export const outputsOfHead: Readonly<Record<HeadKind, readonly OutputName[]>> = {
   tokens: ['logProbs', 'entropy', 'sumPiSquared', 'logits', 'topTokens', 'topLogProbs'],
   values: ['values'],
@@ -84,7 +88,7 @@ export const outputsOfHead: Readonly<Record<HeadKind, readonly OutputName[]>> = 
 export interface ForwardOptions<Wanted extends OutputName> {
   /** Distribution is softmax(logits / temperature). */
   readonly temperature: number;
-  /** Each must be one that the model's head gives. */
+  /** Each must be one that the model gives. */
   readonly wants: readonly Wanted[];
   /** Number of tokens from 1 to the vocabulary's size; `topTokens` and `topLogProbs` need it. */
   readonly topK?: number;
@@ -182,6 +186,8 @@ export interface PolicyEngine {
   readonly parts: readonly StatePart[];
   /** The outputs that its forward pass can give. */
   readonly outputs: readonly OutputName[];
+  /** Experts of each layer of a mixture, if it gives `expertTokens`. */
+  readonly experts?: number;
   /** Optimiser steps taken so far (AdamW's t). */
   readonly steps: number;
   /** The same model with its adapter off, where it has one. It keeps no activations. */

@@ -81,6 +81,10 @@ export const actorSection = section('The policy: its loss, mini-batches and opti
     doc: 'Weight of the loss on positive examples: the policy imitates responses whose score is above 0 (VAPO: 0.1).',
     change: 'ask',
   }),
+  router_aux_loss_coef: key(z.number().nonnegative(), 0, {
+    doc: 'Weight of the auxiliary loss that spreads the tokens over the experts of a mixture, as transformers has it: of a model in training by torch whose config has router_aux_loss_coef.',
+    change: 'ask',
+  }),
   grad_clip: key(z.number().nonnegative(), 1, { doc: 'Maximum norm of the gradient; 0: no clipping.', change: 'ask' }),
   policy_loss: section('The choice of policy loss, and its constants.', {
     loss_mode: key(nameOrModule(POLICY_LOSS_NAMES), 'vanilla', {

@@ -113,6 +113,12 @@ describe('runIssues', () => {
     expect(runIssues(given).map(({ path }) => path)).toEqual(['trainer.engine', 'rollout.name']);
   });
 
+  it('refuses the auxiliary loss of a mixture where the engine has none', () => {
+    const asked = { actor: { router_aux_loss_coef: 0.001 } };
+    expect(runIssues(recipe(asked)).map(({ path }) => path)).toEqual(['actor.router_aux_loss_coef']);
+    expect(runIssues(recipe({ ...asked, trainer: { engine: 'torch' } }))).toEqual([]);
+  });
+
   it('refuses an estimator that reads values when the critic is turned off', () => {
     const [issue, ...others] = runIssues(recipe({ critic: { enable: false }, algorithm: { adv_estimator: 'gae' } }));
     expect([issue?.path, issue?.message, others]).toEqual([

@@ -1,4 +1,5 @@
 /** Checks of low-rank adapters: which engines have them. */
+import { enginesThat } from '../engines.ts';
 import { samplesResponses } from '../run-kinds.ts';
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
@@ -7,8 +8,8 @@ import type { Recipe } from './schema.ts';
 export const trainsAdapter = ({ model }: Pick<Recipe, 'model'>): boolean =>
   model.lora_rank > 0 || model.lora_adapter_path !== null;
 
-const trainers: readonly string[] = ['torch'];
-const samplers: readonly string[] = ['hf', 'vllm'];
+const trainers = enginesThat(({ trains, adapters }) => trains && adapters);
+const samplers = enginesThat(({ samples, adapters }) => samples && adapters);
 
 export function loraIssues(recipe: Recipe): RecipeIssue[] {
   if (!trainsAdapter(recipe)) return [];

@@ -10,6 +10,7 @@ import { endpointIssues } from './endpoint-issues.ts';
 import { groupLossIssues } from './group-losses.ts';
 import { loraIssues } from './lora-issues.ts';
 import { microBatchIssues } from './micro-batch-issues.ts';
+import { mixtureIssues } from './mixture-issues.ts';
 import { notBuiltYet } from './not-built.ts';
 import { rewardModelIssues } from './reward-model-issues.ts';
 import { serverIssues } from './server-issues.ts';
@@ -47,6 +48,7 @@ function contradictions(recipe: Recipe): RecipeIssue[] {
     pairIssues,
     rewardModelIssues,
     loraIssues,
+    mixtureIssues,
     serverIssues,
   ];
   return checks.flatMap((check) => check(recipe));

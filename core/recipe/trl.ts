@@ -141,6 +141,7 @@ export const TRL_KEYS: Readonly<Record<string, TrlKey>> = {
   bf16: key('model.compute_dtype'),
   fp16: key('model.compute_dtype', 'fp32 or bf16'),
   torch_dtype: key('model.compute_dtype'),
+  router_aux_loss_coef: key('actor.router_aux_loss_coef'),
   use_peft: key('model.lora_rank'),
   lora_r: key('model.lora_rank'),
   lora_target_modules: key('model.target_modules'),

@@ -2,6 +2,7 @@
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
+import { namedEngines } from '../../core/engines.ts';
 import { readHomeJson, writeHomeJson } from '../home-json.ts';
 import type { EngineDevice } from './gpus.ts';
 
@@ -37,12 +38,9 @@ export function readEnvironment(home: string, name: string): EngineEnvironment |
   return readInstalled(home, engine, 'cuda') ?? readInstalled(home, engine, 'rocm');
 }
 
-/** Maps engines as recipes name them to the environment in which they run. Others need none. */
-export const environmentOf: Readonly<Record<string, string>> = { torch: 'torch', hf: 'torch', vllm: 'vllm' };
-
 /** The environment in which an engine runs here: the one for GPUs, if there is one. Undefined: none is installed. */
 export function chosenEnvironment(home: string, engine: string): EngineEnvironment | undefined {
-  const name = environmentOf[engine];
+  const name = namedEngines[engine]?.environment;
   return name === undefined
     ? undefined
     : (readEnvironment(home, `${name}-cuda`) ?? readEnvironment(home, `${name}-cpu`));

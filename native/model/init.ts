@@ -9,9 +9,19 @@ import type { FloatTensor } from '../../models/safetensors.ts';
  * weights everywhere.
  */
 export function initialTensors(spec: DecoderSpec, seed: number, std: number): FloatTensor[] {
-  const random = uniform(seed);
   const norms = new Map(allNorms(spec).map(({ weight, offset }) => [weight, 1 - offset]));
-  return spec.tensors.map(({ name, shape }) => {
+  return randomTensors(spec.tensors, norms, seed, std);
+}
+
+/** Makes any tensors in the manner of `initialTensors`. `norms`: values of those that are filled with one. */
+export function randomTensors(
+  shapes: readonly { readonly name: string; readonly shape: readonly number[] }[],
+  norms: ReadonlyMap<string, number>,
+  seed: number,
+  std: number,
+): FloatTensor[] {
+  const random = uniform(seed);
+  return shapes.map(({ name, shape }) => {
     const size = shape.reduce((product, length) => product * length, 1);
     const data = new Float32Array(size);
     const one = norms.get(name);

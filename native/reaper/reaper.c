@@ -1,5 +1,5 @@
 /*
- * petrel-reaper <program> <argument>...: runs one scorer and ends everything that the scorer started.
+ * petrel-reaper [--guarded] <program> <argument>...: runs one scorer and ends everything that the scorer started.
  *
  * As a child subreaper it becomes the parent of each descendant whose own parent ends, also of one that left its
  * session, its process group or its environment behind. So no descendant can leave its tree, and when wait() finds no
@@ -9,6 +9,9 @@
  *   'r' or 'p' asks for the resident or the proportional memory of all descendants; the answer is "<KiB>
  *   <processes>\n". When the worker closes it, or dies, everything is ended.
  * The reaper ends as the scorer did: with its exit code, or by its signal.
+ *
+ * With --guarded a second process stands above the reaper and does the same for it: whichever of the two is killed, the
+ * other one ends everything.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -186,12 +189,37 @@ static int watch(pid_t scorer, int signals) {
   }
 }
 
+static void become_subreaper(void) {
+  if (access("/proc/self/task", R_OK) != 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) fail("cannot watch processes");
+}
+
+/* Returns in a new process, which goes on as the reaper. This one waits for it, and ends what it has left. */
+static void guard(void) {
+  become_subreaper();
+  const pid_t above = getpid(), reaper = fork();
+  if (reaper < 0) fail("fork");
+  if (reaper == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != above) _exit(kCannotStart);
+    return;
+  }
+  close(kControl);
+  int status;
+  for (pid_t pid; (pid = waitpid(-1, &status, 0)) != reaper;)
+    if (pid < 0 && errno != EINTR) fail("waitpid");
+  end_all();
+  end_as(status);
+}
+
 int main(int count, char **words) {
+  const int guarded = count > 2 && strcmp(words[1], "--guarded") == 0;
   if (count < 2) {
-    fputs("usage: petrel-reaper <program> <argument>...\n", stderr);
+    fputs("usage: petrel-reaper [--guarded] <program> <argument>...\n", stderr);
     return kCannotWatch;
   }
-  if (access("/proc/self/task", R_OK) != 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) fail("cannot watch processes");
+  if (guarded) guard();
+  words += guarded;
+  become_subreaper();
   fcntl(kControl, F_SETFD, FD_CLOEXEC);
   sigset_t handled;
   sigemptyset(&handled);

@@ -1,6 +1,7 @@
 /**
  * Runs a program under `petrel-reaper` (native/reaper): when the program or this process ends, however it ends, so does
- * every process that the program has started, also one that left its session and its parent, as a stack does.
+ * every process that the program has started, also one that left its session and its parent, as a stack does. So they
+ * do when the reaper itself is killed.
  */
 import { spawn } from 'node:child_process';
 import { reaperPath } from '../../rewards/host/reaper.ts';
@@ -10,7 +11,7 @@ import { reaperPath } from '../../rewards/host/reaper.ts';
  */
 export function runReaped(command: readonly string[]): Promise<number> {
   // The reaper holds the other end of this pipe. It ends everything when the pipe closes, and nobody need close it.
-  const child = spawn(reaperPath(), command, { stdio: ['inherit', 'inherit', 'inherit', 'pipe'] });
+  const child = spawn(reaperPath(), ['--guarded', ...command], { stdio: ['inherit', 'inherit', 'inherit', 'pipe'] });
   return new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('exit', (code) => resolve(code ?? 1));

@@ -60,6 +60,8 @@ export const lossSettings = z.object({
   klLossType: z.string(),
   /** Weight of the loss on positive examples: core/rl/positive-nll.ts. Absent: it has none. */
   positiveNllCoef: z.number().optional(),
+  /** Weight of the auxiliary loss of a mixture's routers. Absent: it has none. */
+  routerAuxLossCoef: z.number().positive().optional(),
   temperature: z.number(),
   /** The width by which `seq-mean-token-sum-norm` divides. */
   lossScaleFactor: z.number(),

@@ -36,19 +36,21 @@ def read_config(folder, head):
     return config
 
 
-def attention_of(config):
-    """transformers' own; where attention scores are capped, only its plain form does it."""
-    return "eager" if getattr(config, "attn_logit_softcapping", None) else "sdpa"
+def attention_of(config, kind):
+    """transformers' own; where scores are capped, or take part with sinks beside them, only its plain form does it."""
+    plain = getattr(config, "attn_logit_softcapping", None) or not getattr(kind, "_supports_sdpa", True)
+    return "eager" if plain else "sdpa"
 
 
 def build(folder, head, config):
     """The model without weights: its parameters take no memory, its buffers have their values."""
     try:
         with parameters_on_meta():
+            kind = classes[head]._model_mapping.get(type(config), None)
             model = classes[head].from_config(
                 config,
                 dtype=torch.float32,
-                attn_implementation=attention_of(config),
+                attn_implementation=attention_of(config, kind),
                 experts_implementation="eager",
             )
     except (ValueError, KeyError) as error:

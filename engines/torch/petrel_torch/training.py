@@ -12,6 +12,7 @@ from .attention import Pack, use_packed, within
 from .device import free_bytes
 from .folder import ModelFolder
 from .model import Scored, forget_gathered, shard
+from .routing import Routing
 from .state import State
 
 # Descriptor of the memory for a copy of the state.
@@ -34,6 +35,7 @@ class Training:
         self.config = self.folder.config
         model, stored = self.folder.build()
         use_packed(model)
+        self.routing = Routing.of(model)
         self.scored = Scored(model, self.head, lambda: group.tick())
         shard(self.scored, group, args["compute"], self.trainable)
         self.activations = Activations(self.scored.layers, self._free_bytes)
@@ -48,7 +50,8 @@ class Training:
             "maxPositions": self.config.max_position_embeddings,
             "labels": self.config.num_labels if self.head == "scores" else 1,
             "parameters": self.state.parameters,
-            "outputs": outputs_of_head[self.head],
+            "outputs": [*outputs_of_head[self.head], *(self.routing.outputs if self.routing else [])],
+            "experts": [self.routing.layers, self.routing.experts] if self.routing else None,
             "adapter": self.folder.adapter is not None,
         }
 
@@ -104,8 +107,8 @@ class Training:
         positions = torch.cat([torch.arange(length) for length in lengths])
         pack = Pack.of(lengths, device)
         self.activations.begin(lambda: within(pack))
-        with within(pack):
-            return self.scored(
+        with within(pack), self.routing.recorded() if self.routing else nullcontext():
+            outputs = self.scored(
                 tokens.to(device),
                 positions.to(device),
                 rows.to(device),
@@ -114,6 +117,9 @@ class Training:
                 args["wants"],
                 args.get("topK"),
             )
+        if self.routing:
+            outputs |= self.routing.of_pass(args["wants"])
+        return outputs
 
     def backward(self, args):
         outputs = self.kept.pop(args["pass"])

@@ -62,7 +62,7 @@ export function requireServed(profile: NumericProfile, engines: readonly EngineF
       'CannotCompute',
       `the run computes in ${profile.compute}; this processor (${device}) computes in ${computes.join(' and ')}`,
       {
-        hint: 'start a worker on a processor with AVX512_BF16; or, when no worker has one: stop the run and resume it',
+        hint: `start a worker whose device computes in ${profile.compute}; or, when none has: stop the run and resume it`,
       },
     );
   }

@@ -25,6 +25,7 @@ import { learnsFirst, primeCoefficients, withPrimeAdvantages } from '../losses/p
 import { dpoCoefficients, rewardModelCoefficients } from '../losses/pair-loss.ts';
 import { packWhole } from '../samples/sequence-ends.ts';
 import type { RunState } from '../state/state.ts';
+import { StepRouting } from './routing.ts';
 import type { MicroPlace, ReadableBatch } from '../samples/stored-batch.ts';
 
 export interface UpdateCall {
@@ -95,20 +96,25 @@ interface Trained {
   readonly settings: Settings;
   readonly steps: readonly OptimizerStep[];
   readonly perStep: readonly Readonly<Record<string, number>>[];
+  /** Says for each step how evenly a mixture of experts was used. Empty for other models. */
+  readonly routing: readonly Readonly<Record<string, number>>[];
 }
 
 async function train(training: Training, onMicroBatch: () => void): Promise<Trained> {
   const { name, engine, settings, record } = training;
   const steps: OptimizerStep[] = [];
   const perStep: Record<string, number>[] = [];
+  const routing: Record<string, number>[] = [];
   for (const [s, lr] of settings.learningRates.entries()) {
     const metrics: Record<string, number>[] = [];
-    const finite = await accumulate(training, s, metrics, onMicroBatch);
+    const routed = new StepRouting(engine, settings.loss.routerAuxLossCoef ?? 0);
+    const finite = await accumulate(training, s, metrics, routed, onMicroBatch);
     steps.push(await optimizerStep(engine, settings, lr, finite));
     faultPoint('write.step', { iteration: record.iteration, component: name, step: s });
     perStep.push(joinMetrics(settings, metrics));
+    routing.push(routed.metrics());
   }
-  return { settings, steps, perStep };
+  return { settings, steps, perStep, routing };
 }
 
 /** The policy, but for iterations that train only the critic. */
@@ -146,6 +152,7 @@ async function accumulate(
   training: Training,
   s: number,
   metrics: Record<string, number>[],
+  routing: StepRouting,
   onMicroBatch: () => void,
 ): Promise<boolean> {
   const { settings, record, batch, engine, call } = training;
@@ -160,7 +167,8 @@ async function accumulate(
     // A shard is in memory only while its micro-batches are computed.
     for (const [m, micro] of row)
       passes.push(passOf(training, await batch.micro(micro), totals, [record.iteration, s, m]));
-    const computed = await forwardRow(training, passes);
+    const shareOf = (lane: number) => at(passes, lane).samples / samplesOfStep.length;
+    const computed = await forwardRow(training, passes, routing, shareOf);
     finite &&= computed.every(({ coefficients }) => Number.isFinite(coefficients.loss));
     if (finite)
       await engine.backward(
@@ -181,6 +189,7 @@ type Coefficients = ReturnType<typeof lossCoefficients>;
 
 /** A forward pass of a micro-batch, and d(loss)/d(output) of what its loss reads. */
 interface Pass {
+  readonly samples: number;
   readonly packed: () => PackedBatch;
   readonly wants: readonly OutputName[];
   readonly coefficients: (outputs: OutputArrays) => Coefficients | Promise<Coefficients>;
@@ -190,8 +199,10 @@ interface Pass {
 async function forwardRow(
   { engine, settings: { loss }, call }: Training,
   row: readonly Pass[],
+  routing: StepRouting,
+  shareOf: (lane: number) => number,
 ): Promise<{ readonly handle: number; readonly coefficients: Coefficients }[]> {
-  const options = { temperature: loss.temperature, keep: true, wants: at(row, 0).wants };
+  const options = { temperature: loss.temperature, keep: true, wants: [...at(row, 0).wants, ...routing.wants] };
   const results = await engine.forward(
     row.map(({ packed }) => packed()),
     options,
@@ -200,8 +211,12 @@ async function forwardRow(
   const computed: { handle: number; coefficients: Coefficients }[] = [];
   try {
     // A pass reads the outputs that it wants, and no others.
-    for (const [lane, { handle, outputs }] of results.entries())
-      computed.push({ handle, coefficients: await at(row, lane).coefficients(outputs as OutputArrays) });
+    for (const [lane, { handle, outputs }] of results.entries()) {
+      const own = await at(row, lane).coefficients(outputs as OutputArrays);
+      const { loss, gradients } = routing.add(outputs, shareOf(lane));
+      const whole = { ...own, loss: own.loss + loss, gradients: { ...own.gradients, ...gradients } };
+      computed.push({ handle, coefficients: whole });
+    }
     return computed;
   } catch (error) {
     await engine.discard(results.map(({ handle }) => handle));
@@ -220,6 +235,7 @@ function passOf(
   const { loss } = settings;
   if (loss.kind === 'rm')
     return {
+      samples: samples.length,
       packed: () => packWhole(sequencesOf(batch, samples), padTokenOf(loss)),
       wants: ['scores'],
       coefficients: ({ scores }) => rewardModelCoefficients(scores, totals.globalBatchSize),
@@ -230,6 +246,7 @@ function passOf(
   if (loss.kind === 'value' || loss.kind === 'logZ') {
     const coefficientsOf = loss.kind === 'value' ? valueCoefficients : logZCoefficients;
     return {
+      samples: samples.length,
       packed,
       wants: ['values'],
       coefficients: ({ values }) => coefficientsOf(loss, batch, micro(), values, totals),
@@ -238,6 +255,7 @@ function passOf(
   const { prime } = loss;
   if (prime !== undefined)
     return {
+      samples: samples.length,
       packed,
       wants: ['logProbs'],
       coefficients: ({ logProbs }) => primeCoefficients(prime, batch, micro(), logProbs, totals),
@@ -246,6 +264,7 @@ function passOf(
     loss.kind === 'policy' &&
     (readsEntropy(loss) || isOwnForward(record) || loss.own?.needs.includes('entropy') === true);
   return {
+    samples: samples.length,
     packed: () => studentPass(loss, batch, micro()),
     wants: entropy ? ['logProbs', 'entropy'] : ['logProbs'],
     coefficients: async (outputs) => {
@@ -332,7 +351,7 @@ function mainMetrics(trained: Trained, record: BatchRecord, samples: number): Re
 
 /** Every optimiser step counts the same, whatever its samples: each moves the weights once. */
 function mergeSteps(
-  { steps, perStep }: Trained,
+  { steps, perStep, routing }: Trained,
   component: 'actor' | 'critic' | 'log_z' | 'reward_model',
 ): Record<string, number> {
   const ofStep = ({ gradNorm, lr }: OptimizerStep) => ({
@@ -340,9 +359,15 @@ function mergeSteps(
     [`${component}/lr`]: lr,
   });
   return mergeStepMetrics(
-    perStep.map((metrics, s) => ({ metrics: { ...metrics, ...ofStep(at(steps, s)) }, samples: 1 })),
+    perStep.map((metrics, s) => ({
+      metrics: { ...metrics, ...ofStep(at(steps, s)), ...named(component, at(routing, s)) },
+      samples: 1,
+    })),
   );
 }
+
+const named = (component: string, metrics: Readonly<Record<string, number>>): Record<string, number> =>
+  Object.fromEntries(Object.entries(metrics).map(([name, value]) => [`${component}/${name}`, value]));
 
 /** The metric that shows a component's loss. */
 const lossMetric = ({ loss }: Settings): string => lossMetrics[loss.kind];

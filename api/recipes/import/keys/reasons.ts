@@ -23,7 +23,7 @@ export const REASONS = {
   profiling: 'It profiles verl’s processes. petrel metrics shows the time of each stage.',
   resume: 'It says how verl finds a checkpoint. petrel resumes a run by its id: petrel resume <run>.',
   vision: 'It is for images, video or audio. petrel trains language models only.',
-  moe: 'It is a detail of mixtures of experts. trainer.engine=torch trains them as transformers has them.',
+  moe: 'It is a detail of mixtures of experts. trainer.engine=torch trains them as transformers has them; actor.router_aux_loss_coef is the weight of its auxiliary loss.',
   lora: 'It is a detail of low-rank adapters that petrel does not have.',
   tools: 'It is for tools, agents and several turns, which petrel does not have yet.',
   turns:

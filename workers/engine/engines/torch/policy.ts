@@ -37,6 +37,8 @@ interface Opened {
   readonly outputs: readonly OutputName[];
   /** The folder is an adapter's. */
   readonly adapter: boolean;
+  /** [layers with experts, experts of each]; null without experts. */
+  readonly experts: readonly [layers: number, experts: number] | null;
 }
 
 const dtypeOf: Readonly<Record<OutputName, 'F32' | 'I32'>> = {
@@ -48,6 +50,8 @@ const dtypeOf: Readonly<Record<OutputName, 'F32' | 'I32'>> = {
   topLogProbs: 'F32',
   values: 'F32',
   scores: 'F32',
+  expertTokens: 'I32',
+  routerLoss: 'F32',
 };
 
 export class TorchPolicy implements PolicyEngine {
@@ -55,12 +59,14 @@ export class TorchPolicy implements PolicyEngine {
   readonly vocab: number;
   readonly maxPositions: number;
   readonly outputs: readonly OutputName[];
+  readonly experts?: number;
   readonly lanes: number;
   readonly exited: Promise<void>;
   readonly base?: ScoringModel;
   readonly #group: RankGroup;
   readonly #state: RankState;
   readonly #labels: number;
+  readonly #expertLayers: number;
   /** Maps a kept forward pass to the number of rows of each of its lanes. */
   readonly #kept = new Map<number, ReadonlyMap<number, number>>();
   #nextPass = 1;
@@ -73,6 +79,9 @@ export class TorchPolicy implements PolicyEngine {
     this.#state = new RankState(group, opened.parameters, options);
     this.outputs = opened.outputs;
     this.#labels = opened.labels;
+    const [layers, experts] = opened.experts ?? [0];
+    this.#expertLayers = layers;
+    if (experts !== undefined) this.experts = experts;
     this.lanes = group.ranks;
     this.exited = group.exited;
     if (!opened.adapter) return;
@@ -169,8 +178,9 @@ export class TorchPolicy implements PolicyEngine {
       for (const { lane, rows, gradients } of known) {
         const places: Record<string, Place> = {};
         for (const [name, array] of Object.entries(gradients) as [DifferentiableOutput, Float32Array][]) {
-          const place = layout.place('F32', ...this.#shape(name, rows, 0));
-          if (array.byteLength !== 4 * rows * (name === 'scores' ? this.#labels : 1))
+          const shape = this.#shape(name, rows, 0);
+          const place = layout.place('F32', ...shape);
+          if (array.length !== sizeOf(shape))
             throw new InvalidInputError(`the gradients of ${name} have ${array.length} values for ${rows} positions`);
           places[name] = place;
           arrays.push([place, array]);
@@ -241,6 +251,8 @@ export class TorchPolicy implements PolicyEngine {
   #shape(name: OutputName, rows: number, topK: number): number[] {
     if (name === 'logits') return [rows, this.vocab];
     if (name === 'scores') return [rows, this.#labels];
+    if (name === 'expertTokens') return [this.#expertLayers, this.experts ?? 0];
+    if (name === 'routerLoss') return [1];
     return name === 'topTokens' || name === 'topLogProbs' ? [rows, topK] : [rows];
   }
 
@@ -268,9 +280,11 @@ export class TorchPolicy implements PolicyEngine {
   }
 
   #output(place: Place): Float32Array | Int32Array {
-    const count = place.shape.reduce((product, size) => product * size, 1);
+    const count = sizeOf(place.shape);
     const array = place.dtype === 'I32' ? new Int32Array(count) : new Float32Array(count);
     this.#group.memory.read(place.at, array);
     return array;
   }
 }
+
+const sizeOf = (shape: readonly number[]): number => shape.reduce((product, size) => product * size, 1);
