@@ -106,12 +106,12 @@ async function freeRunId({ store, name }: ScheduleLog, { generation, time }: Fir
  */
 async function cancel(ports: ActivityPorts, store: Store, runId: RunId, asked: Set<RunId>): Promise<void> {
   const log = ports.openLog(store, runId);
-  const status = await log.status();
+  const status = await log.status.newest();
   if (status === undefined || endedStates.has(status.state) || (status.wish === 'cancel' && asked.has(runId))) return;
   await ports.appendStatus(log, { wish: 'cancel' }, ports.now());
   asked.add(runId);
   if (await ports.schedules.tellRun(runId, 'cancel')) return;
-  const after = await log.status();
+  const after = await log.status.newest();
   if (after !== undefined && !endedStates.has(after.state))
     await ports.appendStatus(log, { state: 'cancelled' }, ports.now());
 }
@@ -156,7 +156,7 @@ async function makeRun(
     );
   const modules = await Promise.all(modulesOf(inputs).map((digest) => ports.schedules.readModule(store, name, digest)));
   await ports.schedules.writeRun(log, { recipe, inputs, modules }, ports.now());
-  const state = (await log.status())?.state;
+  const state = (await log.status.newest())?.state;
   if (state === undefined || endedStates.has(state)) return; // the run has already ended
   await ports.schedules.startRun({ runId, store: store.url }, kind);
   ports.say(runId, 'info', `started by the schedule ${name} for ${time}`);

@@ -41,6 +41,14 @@ export { refuseUnlessEnded, refuseWhileForked, removalLoss, removeRun } from './
 export type { RemovalLoss } from './runs/removal.ts';
 export { isStoreRefusal, patientLog, patientRun } from './runs/patient-store.ts';
 
+// The feed of a run: what is committed comes in order, each once, from any place on. It is plain data, for a page too.
+export { followFeed } from './runs/run-feed.ts';
+export type { FeedOptions } from './runs/run-feed.ts';
+export { feedStart, feedWhole } from '../core/run-feed.ts';
+export type { FeedIteration, FeedPlace, FeedStatus, FeedValidation, TakenNews } from '../core/run-feed.ts';
+export type { Measured } from '../core/records/metric-columns.ts';
+export type { LiveMessage } from '../core/wire/messages.ts';
+
 // Metrics and samples: what a run reported for each iteration, and the responses behind the numbers.
 export { listMetrics, metricNames, metricNamesMeant, metricRows, metricValue } from './runs/metric-rows.ts';
 export type { ListedMetric, MetricRow } from './runs/metric-rows.ts';

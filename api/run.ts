@@ -3,6 +3,7 @@ import { join, resolve } from 'node:path';
 import type { RunId } from '../core/ids.ts';
 import { actorOf } from '../core/records/components.ts';
 import type { LogLine } from '../core/wire/messages.ts';
+import type { FeedPlace } from '../core/run-feed.ts';
 import type { DesiredState, RunState } from '../core/run-states.ts';
 import { exportPolicy } from './checkpoints/export.ts';
 import type { ExportDtype } from './checkpoints/export.ts';
@@ -14,6 +15,8 @@ import type { LedgerVerdict } from './ledger/verdict.ts';
 import { requestRunState } from './runs/desired-state.ts';
 import type { FoundRun } from './stores/find.ts';
 import { followRun } from './runs/follow.ts';
+import { followFeed } from './runs/run-feed.ts';
+import type { FeedOptions } from './runs/run-feed.ts';
 import type { RunProgress } from './runs/follow.ts';
 import { readSamples } from './runs/read-samples.ts';
 import type { SampleRequest } from './runs/read-samples.ts';
@@ -82,6 +85,14 @@ export class Run {
         if (state === 'paused') paused.abort();
       },
     });
+  }
+
+  /**
+   * Pushes what is committed from a place on, in order, each once, until the run ends or the signal comes. Resolves
+   * with the place where it stopped, from which a later call goes on.
+   */
+  feed(options: FeedOptions): Promise<FeedPlace> {
+    return followFeed(this.#found.log, this.#context, options);
   }
 
   /** The run's newest checkpoint, validation accuracy before and after, and what bought instances have cost. */

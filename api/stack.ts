@@ -14,7 +14,7 @@ import {
   stopStack,
 } from '../infra/stack/index.ts';
 import type { StackInfo } from '../infra/stack/index.ts';
-import { isFull } from '../infra/store/free-space.ts';
+import { isFull } from '../log/objects/free-space.ts';
 import type { ApiContext } from './context.ts';
 import { openKnownStores } from './stores/find.ts';
 import type { FoundRun } from './stores/find.ts';

@@ -18,7 +18,11 @@ export interface FeedPlace {
   readonly validated: number;
 }
 
+/** The place of a reader that knows nothing of a run, and needs its newest iterations only. */
 export const feedStart: FeedPlace = { status: 0, term: 0, iteration: 0, validated: -1 };
+
+/** The place before the first iteration of a run's log: from here on, every iteration comes. */
+export const feedWhole: FeedPlace = { ...feedStart, term: 1 };
 
 /** A committed iteration, as its records have it. */
 export interface FeedIteration {

@@ -154,7 +154,7 @@ describe('records', () => {
   record('update', () => keys.update(run.runId, 1, 2), updateDecision);
   record('validation', () => keys.evaluation(run.runId, 1, 2), evalRecord);
   record('status', () => keys.status(run.runId, 1), statusEntry);
-  record('checkpoint manifest', async () => (await run.log.checkpointNames())[0]?.key ?? '', checkpointManifest);
+  record('checkpoint manifest', async () => (await run.log.checkpoints.names())[0]?.key ?? '', checkpointManifest);
   record('result', async () => (await store.list(`runs/${run.runId}/results/`))[0] ?? '', resultRecord);
 });
 

@@ -10,6 +10,7 @@ import type { RewardInput, RewardOutput, Stage } from '../core/wire/jobs/index.t
 import { jobIdOf } from '../infra/nats/jobs/dispatcher.ts';
 import type { JobRequest, JobResult } from '../core/ports/jobs.ts';
 import { getBlob, putJsonBlob } from '../log/objects/blobs.ts';
+import { readDataset } from '../log/inputs/datasets.ts';
 import { modelFolder } from '../log/inputs/model-facts.ts';
 import { decide } from '../log/objects/records.ts';
 import { openTokenizerThread } from '../models/tokenizer-thread.ts';
@@ -18,7 +19,7 @@ import { withComponents } from '../rewards/components.ts';
 import type { ScoreOutcome } from '../rewards/host/host-types.ts';
 import { toScored } from '../rewards/result.ts';
 import type { ScorerInput, ScorerReturn } from '../rewards/types.ts';
-import { OpenDatasets } from '../workers/datasets.ts';
+import { OpenDatasets } from '../models/open-datasets.ts';
 import { EngineHost } from '../workers/engine/host/host.ts';
 import type { JobContext } from '../workers/engine/job/context.ts';
 import { runStage } from '../workers/engine/stages/stages.ts';
@@ -37,7 +38,7 @@ export interface WorkerOptions {
 
 export class InProcessWorker {
   readonly #cache: string;
-  readonly #datasets = new OpenDatasets();
+  readonly #datasets = new OpenDatasets(readDataset);
   readonly #host: EngineHost;
   readonly #jobs = new Map<string, Promise<JobResult<Stage>>>();
 

@@ -1,5 +1,5 @@
 /**
- * The fault injector: arms points of the code (infra/faults), waits until a process stops at one, and then kills,
+ * The fault injector: arms points of the code (log/faults), waits until a process stops at one, and then kills,
  * freezes or rolls back the given processes. It identifies processes by pid and start time, and checks the effect.
  */
 import { watch } from 'node:fs';
@@ -16,8 +16,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { armedFolder, firedFolder } from '../infra/faults/index.ts';
-import type { ArmedFault, FiredFault } from '../infra/faults/index.ts';
+import { armedFolder, firedFolder } from '../log/faults/index.ts';
+import type { ArmedFault, FiredFault } from '../log/faults/index.ts';
 import { lockHolder } from '../infra/stack/lock.ts';
 import { identify, isAlive, signalProcess, waitForExit } from '../infra/stack/process.ts';
 import type { ProcessIdentity } from '../infra/stack/process.ts';

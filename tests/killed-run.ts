@@ -1,6 +1,6 @@
 /** Runs whose processes are killed at a named point, and what they must have in common with an undisturbed one. */
 import type { Tree } from '../core/recipe/index.ts';
-import type { ArmedFault } from '../infra/faults/index.ts';
+import type { ArmedFault } from '../log/faults/index.ts';
 import { essencesOf } from './essences.ts';
 import type { Injector } from './inject.ts';
 import type { LoopUnderTest, StartedRun } from './loop-under-test.ts';

@@ -30,9 +30,9 @@ async function costOf({ store }: Opened, look: () => Promise<unknown>): Promise<
 
 /** The requests of an attached `petrel run`, which it makes five times a second. */
 async function watch({ log }: Opened): Promise<void> {
-  await log.status();
+  await log.status.newest();
   const head = await log.head();
-  if (head !== undefined) await log.newestEvaluation(head);
+  if (head !== undefined) await log.evaluations.newest(head);
 }
 
 describe('a run of 10,000 positions and 200 terms', () => {
@@ -54,11 +54,11 @@ describe('a run of 10,000 positions and 200 terms', () => {
   });
 
   it('has each of its validations found', async () => {
-    const evaluations = await b.log.evaluations();
+    const evaluations = await b.log.evaluations.all();
     expect(evaluations.map(({ iteration }) => iteration)).toEqual(Array.from({ length: 1001 }, (_, i) => 10 * i));
     const head = await b.log.head();
-    expect(head && (await b.log.newestEvaluation(head))?.iteration).toBe(10_000);
-    expect(head && (await b.log.firstEvaluation(head))?.iteration).toBe(0);
+    expect(head && (await b.log.evaluations.newest(head))?.iteration).toBe(10_000);
+    expect(head && (await b.log.evaluations.first(head))?.iteration).toBe(0);
   });
 
   it('is read alike where terms name only their parents, as 5ad3543 wrote them', async () => {
@@ -68,7 +68,7 @@ describe('a run of 10,000 positions and 200 terms', () => {
       (await b.log.chain()).map(({ record }) => record.term),
     );
     expect((await old.log.iteration(17)).update.record).toEqual((await b.log.iteration(17)).update.record);
-    expect(await old.log.evaluations(9_000)).toEqual(await b.log.evaluations(9_000));
+    expect(await old.log.evaluations.all(9_000)).toEqual(await b.log.evaluations.all(9_000));
   });
 
   it('is read by a janitor only as far as it is new, ended or not', async () => {

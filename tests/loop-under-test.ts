@@ -154,7 +154,7 @@ export class LoopUnderTest {
 
   /** True when no run of this loop works or waits for a worker. */
   async #isAtRest(): Promise<boolean> {
-    const entries = await Promise.all([...this.#driven].map(({ log }) => log.status()));
+    const entries = await Promise.all([...this.#driven].map(({ log }) => log.status.newest()));
     return entries.every((entry) => entry?.state !== 'queued' && entry?.state !== 'running');
   }
 
@@ -233,7 +233,7 @@ export class LoopUnderTest {
 
   /** Does what the command resume does. */
   async resume(run: StartedRun, kind: RunKind = 'rl'): Promise<void> {
-    const paused = (await run.log.status())?.state === 'paused';
+    const paused = (await run.log.status.newest())?.state === 'paused';
     if (!paused) {
       await this.ended(run);
       await drivenRuns(this.home).noteToStart({ runId: run.runId, store: this.store.url, kind });
@@ -248,7 +248,7 @@ export class LoopUnderTest {
    */
   async reaches(run: StartedRun, state: RunState): Promise<StatusEntry> {
     return this.until(run, `state ${state}`, async () => {
-      const status = await run.log.status();
+      const status = await run.log.status.newest();
       if (status?.state === 'failed' && state !== 'failed')
         throw new Error(`${run.runId} failed: ${JSON.stringify(status.reason)}`);
       return status?.state === state ? status : undefined;
@@ -270,7 +270,7 @@ export class LoopUnderTest {
     const lines = (await this.lines(run)).slice(-20);
     throw new Error(
       [
-        `${run.runId} did not get to ${what}: ${JSON.stringify(await run.log.status())}`,
+        `${run.runId} did not get to ${what}: ${JSON.stringify(await run.log.status.newest())}`,
         ...workers,
         await this.#workflowOf(run),
         ...lines,
@@ -307,7 +307,7 @@ export class LoopUnderTest {
 
   /** All status entries of a run as `state, desired state`. The desired state `run` is left out. */
   async statuses({ runId, log }: StartedRun): Promise<string[]> {
-    const newest = (await log.status())?.n ?? 0;
+    const newest = (await log.status.newest())?.n ?? 0;
     const entries = await Promise.all(
       Array.from({ length: newest }, (_, i) => readRecord(this.store, keys.status(runId, i + 1), statusEntry)),
     );

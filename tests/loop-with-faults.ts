@@ -1,7 +1,7 @@
 /** A loop whose processes stop, die or fail at armed points of the code. */
 import { join } from 'node:path';
 import { afterAll, afterEach } from 'vitest';
-import { faultsVariable } from '../infra/faults/index.ts';
+import { faultsVariable } from '../log/faults/index.ts';
 import { Injector } from './inject.ts';
 import { LoopUnderTest } from './loop-under-test.ts';
 

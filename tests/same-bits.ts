@@ -1,7 +1,7 @@
 /** Tests that a run ends in the same bits whatever happens to its processes, and wherever its roles are. */
 import { expect, it } from 'vitest';
 import type { Tree } from '../core/recipe/index.ts';
-import type { ArmedFault } from '../infra/faults/index.ts';
+import type { ArmedFault } from '../log/faults/index.ts';
 import type { Injector } from './inject.ts';
 import { essences, killedRun } from './killed-run.ts';
 import { onePool, separatePools } from './loop-under-test.ts';

@@ -81,7 +81,7 @@ export class SchedulesUnderTest {
 
   /** Cancels the run, once it exists, and waits for its end. The decision for its time is written before the run. */
   async end(run: StartedRun): Promise<void> {
-    await this.until(`${run.runId} written down`, async () => (await run.log.status()) !== undefined);
+    await this.until(`${run.runId} written down`, async () => (await run.log.status.newest()) !== undefined);
     await this.petrel('cancel', run.runId, '-y');
     await this.loop.reaches(run, 'cancelled');
   }

@@ -53,7 +53,7 @@ it('a fork from there is refused while no checkpoint has its state', async () =>
 it('the validation of the state before is not that of the checkpoint there', async () => {
   const log = await begunAtFour();
   await saveBuilt(log, 2, 4, own);
-  expect((await log.checkpointNames()).map(({ iteration }) => iteration)).toEqual([4, 2]);
+  expect((await log.checkpoints.names()).map(({ iteration }) => iteration)).toEqual([4, 2]);
   expect(await bestCheckpoint(log)).toBeUndefined();
 });
 

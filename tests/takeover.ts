@@ -16,7 +16,7 @@ import { keys } from '../core/records/keys.ts';
 import { listWorkers } from '../infra/nats/jobs/presence.ts';
 import type { WorkerPool } from '../infra/stack/index.ts';
 import { readLogChunk } from '../infra/telemetry/run-log-lines.ts';
-import { faultsVariable } from '../infra/faults/index.ts';
+import { faultsVariable } from '../log/faults/index.ts';
 import { Injector } from './inject.ts';
 import { LoopUnderTest } from './loop-under-test.ts';
 import type { StartedRun } from './loop-under-test.ts';

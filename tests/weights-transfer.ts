@@ -129,7 +129,7 @@ async function exposed(loop: LoopUnderTest, run: StartedRun, before: Iteration, 
 /** Sizes from the parameters of the last checkpoint. */
 async function sizesOf({ log }: StartedRun): Promise<Pick<Row, 'weightsGb' | 'publishedGb'>> {
   const head = await log.head();
-  const saved = head && (await log.checkpointOf(head.position, head.stateDigest));
+  const saved = head && (await log.checkpoints.manifestOf(head.position, head.stateDigest));
   if (head === undefined || saved === undefined) throw new Error('the run has saved no state');
   const policy = actorOf(saved.record.components);
   const rounded = policy.parameters.filter(({ name, shape }) => shape.length === 2 && !name.includes('embed'));

@@ -14,7 +14,7 @@ import type { Stage } from '../core/wire/jobs/index.ts';
 import type { JobMessage, Timing } from '../core/wire/messages.ts';
 import { identityText } from '../core/wire/worker-identity.ts';
 import type { WorkerIdentity } from '../core/wire/worker-identity.ts';
-import { faultPoint } from '../infra/faults/index.ts';
+import { faultPoint } from '../log/faults/index.ts';
 import type { Journal } from '../infra/nats/journal/journal.ts';
 import type { Claim, JobProgress } from '../infra/nats/jobs/puller.ts';
 import { lineWriter } from '../infra/telemetry/run-log-lines.ts';

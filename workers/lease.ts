@@ -7,23 +7,19 @@
  * gives way to a run that waits for a trainer.
  */
 import { RetryableError } from '../core/errors.ts';
-import type { Trains, UpdateInput } from '../core/wire/jobs/index.ts';
+import { trainerShareOf } from '../core/wire/jobs/index.ts';
+import type { TrainerShare } from '../core/wire/jobs/index.ts';
 import type { JobMessage } from '../core/wire/messages.ts';
 
 /** A run and the URL of the store that it is in. */
-export interface Leaseholder {
+export interface Leaseholder extends TrainerShare {
   readonly runId: string;
   readonly store: string;
-  /** The components of its job, where the run is divided and has a trainer for others. Absent: all. */
-  readonly components?: readonly string[];
-  /** True when its job is one of a standby. */
-  readonly standby?: true;
 }
 
 /** The run, and the part of it, for which a job leases the trainer. */
 export function leaseOf({ runId, store, input }: JobMessage): Leaseholder {
-  const { part, components, standby } = input as Partial<Trains & Pick<UpdateInput, 'standby'>>;
-  return { runId, store, ...(part === true && components && { components }), ...(standby === true && { standby }) };
+  return { runId, store, ...trainerShareOf(input) };
 }
 
 export interface LeasePorts {

@@ -10,7 +10,7 @@ import type { SamplingServer } from '../core/sampling-server.ts';
 import { openServer } from '../infra/sampling-servers/requirements.ts';
 import type { EngineSettings, RewardInput, RolloutInput } from '../core/wire/jobs/index.ts';
 import type { JobMessage } from '../core/wire/messages.ts';
-import { admitWorkHere } from '../infra/store/free-space.ts';
+import { admitWorkHere } from '../log/objects/free-space.ts';
 import { factsOf, requireServed, resolveProfile } from './engine/engines/profile.ts';
 import type { Need } from './fitness.ts';
 import { checkPackagesHere } from '../rewards/host/python-scorers.ts';

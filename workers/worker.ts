@@ -253,7 +253,7 @@ export class Worker {
   /** Is the run active, and does this stack still drive it? */
   async #isActive({ runId, store }: Leaseholder): Promise<boolean> {
     const log = new RunLog(await this.#openStore(store), runId);
-    const state = (await log.status())?.state;
+    const state = (await log.status.newest())?.state;
     if (state !== 'queued' && state !== 'running') return false;
     const owner = (await log.newestTerm())?.record.owner;
     return owner === undefined || owner === stackName(this.#ports.home);

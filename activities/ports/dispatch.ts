@@ -4,20 +4,8 @@ import type { Presence } from '../../core/wire/messages.ts';
 import type { Dispatcher } from '../../infra/nats/jobs/dispatcher.ts';
 
 export interface DispatchPorts {
-  /** `run` and `settle` are of one job; the rest concerns the trainer of a run. */
-  readonly dispatcher: Pick<
-    Dispatcher,
-    | 'run'
-    | 'settle'
-    | 'releaseLease'
-    | 'isWanted'
-    | 'untilWanted'
-    | 'endTurn'
-    | 'servesWeights'
-    | 'announceWeights'
-    | 'cancelJobs'
-    | 'runResumed'
-  >;
+  /** All but what the control process itself calls, as workers come and go. */
+  readonly dispatcher: Omit<Dispatcher, 'lost' | 'workers'>;
   readonly jobIdOf: <S extends Stage>(stage: S, input: StageTypes[S]['input']) => string;
   readonly listWorkers: () => Promise<Presence[]>;
 }

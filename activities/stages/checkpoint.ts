@@ -35,7 +35,7 @@ async function saved({ ports, recompute }: StageServices, at: At, whole: Part): 
   const key = keys.checkpoint(log.runId, head.position, head.stateDigest);
   for (;;) {
     const { output, jobId } = await recompute.run(request, { signal, onProgress: noteOf(ports, at) });
-    if ((await log.checkpointOf(head.position, head.stateDigest)) !== undefined)
+    if ((await log.checkpoints.manifestOf(head.position, head.stateDigest)) !== undefined)
       return { manifest: output.manifest ?? key };
     const lost = damage('MissingRecord', key, 'expected the saved checkpoint, found no readable one');
     if (!recompute.again(request, jobId, lost.message)) throw lost;
@@ -50,7 +50,7 @@ async function savedInParts(
 ): Promise<{ readonly manifest: string }> {
   const { head, signal } = at;
   const { log } = at.context;
-  const known = await log.checkpointOf(head.position, head.stateDigest);
+  const known = await log.checkpoints.manifestOf(head.position, head.stateDigest);
   if (known !== undefined) return { manifest: known.key };
   const saves = await forEachPart(parts, signal, (part, either) =>
     savedPart(services, { ...at, signal: either }, part),

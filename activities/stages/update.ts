@@ -171,7 +171,7 @@ function recordOf(
 
 /** What the user wants of the run, read beside the update. What is wanted later comes as a signal. */
 function wishOf({ log }: RunContext): Promise<DesiredState> {
-  const wish = log.status().then((status) => status?.wish ?? 'run');
+  const wish = log.status.newest().then((status) => status?.wish ?? 'run');
   wish.catch(() => {}); // who waits for it gets the error
   return wish;
 }

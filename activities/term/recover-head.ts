@@ -27,7 +27,7 @@ export async function recoverHead(ports: ActivityPorts, contexts: RunContexts, r
   const hole = await ports.findHole(context.log, head);
   if (hole !== undefined) throw hole;
   await ports.endSweep(context.log, ports.now());
-  const status = await context.log.status();
+  const status = await context.log.status.newest();
   const position = head?.position ?? (await context.log.run()).origin?.position ?? 0;
   return {
     term: head?.term ?? 0,
@@ -47,9 +47,9 @@ async function isValidationMissing(
   position: number,
 ): Promise<boolean> {
   if (inputs.validation === undefined || !isValidationDue(recipe, position, iterations)) return false;
-  if (head === undefined || !(await log.isEvaluated(position))) return true;
+  if (head === undefined || !(await log.evaluations.has(position))) return true;
   // Of a term that begins with the state of a standby, the term before has validated another state.
   return (
-    head.termRecord.standby !== undefined && (await log.evaluationAt(position))?.weightsDigest !== head.weightsDigest
+    head.termRecord.standby !== undefined && (await log.evaluations.at(position))?.weightsDigest !== head.weightsDigest
   );
 }

@@ -98,7 +98,7 @@ async function openStandbyTerm(ports: TermPorts, log: RunLog, head: Head, result
 }
 
 const checkpointBefore = async (log: RunLog, { position }: Head): Promise<number> =>
-  (await log.newestCheckpointName(position))?.iteration ?? (await log.first());
+  (await log.checkpoints.newestName(position))?.iteration ?? (await log.first());
 
 const from = ({ profile }: Head, position: number) => ({ profile, from: position });
 

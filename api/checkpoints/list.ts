@@ -32,7 +32,7 @@ export async function retentionFloor(log: RunLog): Promise<number> {
 
 /** Ascending by iteration. */
 export async function listCheckpoints(log: RunLog): Promise<CheckpointRow[]> {
-  const manifests = (await log.checkpoints()).reverse();
+  const manifests = (await log.checkpoints.all()).reverse();
   const best = await bestCheckpoint(log);
   const rows = await Promise.all(manifests.map((manifest) => checkpointRow(manifest, log)));
   return rows.map((row) =>
@@ -65,7 +65,7 @@ export async function chooseCheckpoint(
   log: RunLog,
   which: number | 'best' | undefined,
 ): Promise<Stored<CheckpointManifest>> {
-  const all = await log.checkpoints();
+  const all = await log.checkpoints.all();
   const iteration = which === 'best' ? (await needBest(log)).iteration : which;
   const chosen = iteration === undefined ? all[0] : all.find(({ record }) => record.iteration === iteration);
   if (chosen === undefined)

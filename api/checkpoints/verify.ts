@@ -39,7 +39,7 @@ export async function verifyCheckpoints(
   iteration: number | undefined,
   say: (text: string) => void,
 ): Promise<CheckpointVerdict[]> {
-  const names = (await log.checkpointNames()).reverse();
+  const names = (await log.checkpoints.names()).reverse();
   const chosen = names.filter((name) => iteration === undefined || name.iteration === iteration);
   if (chosen.length === 0)
     throw noSuchIteration(

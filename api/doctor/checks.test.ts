@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { keys } from '../../core/records/keys.ts';
 import { drivenRuns } from '../../infra/stack/driven-runs.ts';
-import { floorVariable } from '../../infra/store/free-space.ts';
+import { floorVariable } from '../../log/objects/free-space.ts';
 import { RunLog } from '../../log/run/run-log.ts';
 import { appendStatus } from '../../log/run/status.ts';
 import { rememberStore } from '../../infra/store/places.ts';

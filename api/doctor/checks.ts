@@ -16,7 +16,7 @@ import { listRunIds, openKnownStores, openRun } from '../stores/find.ts';
 import { fullPlaces } from '../../infra/stack/admission.ts';
 import { openProgramPlace } from '../../rewards/code/program.ts';
 import { showWay } from '../../rewards/sandbox/walls.ts';
-import { freeSpaceFloor } from '../../infra/store/free-space.ts';
+import { freeSpaceFloor } from '../../log/objects/free-space.ts';
 import { openLiveSource } from '../live-source.ts';
 import { awayHint, awayTexts, runsAway } from '../stores/stores-away.ts';
 import { installedEngines } from './installed-engines.ts';
@@ -151,7 +151,7 @@ async function runs(home: string): Promise<DoctorResult> {
     try {
       const run = await openRun(listed);
       if (run === undefined) continue;
-      const status = await run.log.status();
+      const status = await run.log.status.newest();
       if (status?.state === 'failed') failed.push(run.runId);
       if (status?.reason?.code === 'DamagedRecord') problems.push(status.reason.message);
       await readModelManifest(run.log.store, (await run.log.revision()).inputs.model);

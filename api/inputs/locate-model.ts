@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { teacherOf } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import type { LocalModel } from '../../models/hub.ts';
-import { checkRoom } from '../../infra/store/free-space.ts';
+import { checkRoom } from '../../log/objects/free-space.ts';
 import type { PreparePorts } from './prepare-ports.ts';
 
 type LocatePorts = Omit<PreparePorts, 'store'>;

@@ -26,7 +26,7 @@ export interface StatedMachine {
 /**
  * Share of a card's memory that stays free: its driver's context, and gaps between allocations. vLLM leaves as much.
  */
-export const freeShare = 0.1;
+const freeShare = 0.1;
 
 /** Bytes of a card that a run may use. */
 export const usableBytes = ({ bytes }: Pick<Card, 'bytes'>): number => (1 - freeShare) * bytes;

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { PetrelError } from '../../core/errors.ts';
 import { showBytes } from '../../core/quantities.ts';
 import { ownMemory } from '../../core/ports/engine-plans.ts';
-import { freeBytes } from '../../infra/store/free-space.ts';
+import { freeBytes } from '../../log/objects/free-space.ts';
 import { storeUrl } from '../../infra/store/open.ts';
 import { defaultStore } from '../../infra/store/places.ts';
 import type { PlanCheck } from '../checks/checks.ts';

@@ -19,9 +19,9 @@ export interface AbandonedIteration {
 
 /** Ascending: the committed iterations after `position`, and a batch that waits for its update. */
 export async function abandonedAfter(log: RunLog, head: Head, position: number): Promise<AbandonedIteration[]> {
-  const validations = new Map((await log.evaluations(position + 1)).map((record) => [record.iteration, record]));
+  const validations = new Map((await log.evaluations.all(position + 1)).map((record) => [record.iteration, record]));
   const saved = new Set<number>();
-  for await (const { iteration } of log.eachCheckpointName()) {
+  for await (const { iteration } of log.checkpoints.eachName()) {
     if (iteration <= position) break;
     saved.add(iteration);
   }

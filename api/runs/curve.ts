@@ -34,7 +34,7 @@ export async function runCurves(log: RunLog): Promise<RunCurve[]> {
     x: update.record.iteration,
     y: Number(showsLoss ? lossIn(update.record.metrics) : batch.record.metrics['critic/score/mean']),
   }));
-  const records = head.position - first > mostValidated ? [] : await log.evaluations(first);
+  const records = head.position - first > mostValidated ? [] : await log.evaluations.all(first);
   const newest = records.at(-1);
   const validated = records.map(({ iteration, accuracy }) => ({ x: iteration, y: accuracy }));
   return [

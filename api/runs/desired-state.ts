@@ -53,7 +53,7 @@ export async function requestRunState(
       if (desired === 'stop') await driver?.start(false);
       else await recordReached(run, desired, new Date());
     }
-    return { ...told, entry, state: (await run.log.status())?.state ?? 'queued' };
+    return { ...told, entry, state: (await run.log.status.newest())?.state ?? 'queued' };
   } finally {
     await driver?.close();
   }
@@ -68,7 +68,7 @@ export async function recordDesiredState(
   desired: Exclude<DesiredState, 'run'>,
   now: Date,
 ): Promise<StatusEntry> {
-  refuseIfEnded(run, await run.log.status(), desired);
+  refuseIfEnded(run, await run.log.status.newest(), desired);
   return appendStatus(run.log, { wish: desired }, now);
 }
 
@@ -104,7 +104,7 @@ async function recordReached(run: FoundRun, desired: 'cancel' | 'pause', now: Da
  * in between. Call `refuseResume` first.
  */
 export async function resume(run: FoundRun, driver: RunDriver, now: Date): Promise<StatusEntry> {
-  const before = await run.log.status();
+  const before = await run.log.status.newest();
   const ended = before !== undefined && endedStates.has(before.state);
   if (ended) await driver.noteToStart();
   const entry = await appendStatus(run.log, { wish: 'run', ...(ended ? { state: 'queued' as const } : {}) }, now);

@@ -96,7 +96,7 @@ export async function engineChange(
   position: number,
   say: (text: string) => void,
 ): Promise<EngineChange> {
-  for (const { iteration } of await log.checkpointNames(position)) {
+  for (const { iteration } of await log.checkpoints.names(position)) {
     const [verdict] = await verifyCheckpoints(log, iteration, say);
     if (verdict?.ok === true) return { profile, from: iteration };
     say(`checkpoint ${iteration} cannot be used: ${verdict?.problem ?? 'it is gone'}`);

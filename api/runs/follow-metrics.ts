@@ -1,5 +1,4 @@
 /** Metrics of a run as its iterations are committed. */
-import { setTimeout as delay } from 'node:timers/promises';
 import { isValidationDue, parseRecipe, totalIterations } from '../../core/recipe/index.ts';
 import { feedStart } from '../../core/run-feed.ts';
 import type { TakenNews } from '../../core/run-feed.ts';
@@ -7,10 +6,8 @@ import { endedStates } from '../../core/run-states.ts';
 import type { RunLog } from '../../log/run/run-log.ts';
 import { newestInChunks } from '../../log/run/metric-chunks.ts';
 import { metricRowsFrom, rowOf, withValidation } from '../../log/run/metric-rows.ts';
-import { RunViewer } from './run-viewer.ts';
+import { followFeed } from './run-feed.ts';
 import type { MetricRow } from '../../log/run/metric-rows.ts';
-
-const lookMs = 500;
 
 export interface FollowMetricsOptions {
   /** First report this many iterations that exist already. */
@@ -34,27 +31,18 @@ export async function followMetrics(log: RunLog, options: FollowMetricsOptions):
   waiting.add(before);
   const place = { ...feedStart, ...(end && { term: end.termRecord.term, iteration: end.position }) };
   const validated = Math.max(-1, shown, ...before.flatMap((row) => (hasValidation(row) ? [row.iteration] : [])));
-  const most = Number.POSITIVE_INFINITY;
-  const viewer = new RunViewer(
+  if (signal.aborted) return;
+  await followFeed(
     log,
-    home,
-    { place: { ...place, validated }, most },
-    { take: (news) => waiting.take(news) },
+    { home },
+    {
+      from: { ...place, validated },
+      signal,
+      take: (news) => waiting.take(news),
+      looked: () => waiting.flush(false),
+    },
   );
-  try {
-    while (!signal.aborted) {
-      await viewer.look();
-      if (waiting.hasEnded && endedStates.has((await log.status())?.state ?? 'queued')) {
-        await viewer.readStore();
-        waiting.flush(true);
-        return;
-      }
-      waiting.flush(false);
-      await delay(lookMs, undefined, { signal }).catch(() => {});
-    }
-  } finally {
-    await viewer.close();
-  }
+  if (waiting.hasEnded && !signal.aborted) waiting.flush(true);
 }
 
 /** Rows in order, until they are whole. */

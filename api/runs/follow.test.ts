@@ -64,7 +64,7 @@ describe('what is known of a run with the stack down', () => {
 
   it('is not the state from before it was resumed', async () => {
     expect(await look(failed)).toMatchObject({ state: 'failed', frame: { state: 'failed' } });
-    const n = (await failed.log.status())?.n ?? 0;
+    const n = (await failed.log.status.newest())?.n ?? 0;
     expect(await look(failed, { after: n })).toMatchObject({ state: 'queued', frame: { iteration: 1 } });
   });
 });

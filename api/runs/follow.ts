@@ -19,9 +19,9 @@ import type { ApiContext } from '../context.ts';
 import { activityText } from './activity.ts';
 import { FollowedFleet } from './follow-fleet.ts';
 import type { FollowedMachines } from './follow-fleet.ts';
-import { RunViewer } from './run-viewer.ts';
+import { followFeed } from './run-feed.ts';
 
-const refreshMs = 200;
+const lookMs = 200;
 /** The time left is estimated from this many newest iterations. */
 const iterationsForTimeLeft = 9;
 /** The stages that come before the commit of their iteration. */
@@ -78,43 +78,24 @@ export async function followRun(
   const { inputs, recipe } = await log.revision();
   const fleet = new FollowedFleet({ home }, log.runId);
   const view = new RunView(log.runId, totalIterations(parseRecipe(recipe), inputs.trainRows), fleet, options);
-  const viewer = new RunViewer(
+  await followFeed(
     log,
-    home,
-    { place: feedStart, most: warningWindow },
+    { home },
     {
+      from: { ...feedStart, status: options.after ?? feedStart.status },
+      most: warningWindow,
+      signal: options.signal,
+      lookMs,
       take: (news) => view.take(news),
       note: (note) => view.note(note),
       stackIs: (state) => view.stackIs(state, stackName(home)),
+      looked: (nc) => {
+        view.show();
+        fleet.look(nc);
+      },
     },
   );
-  try {
-    for (;;) {
-      await viewer.look();
-      // A message says only that the run may have ended: the store decides.
-      if (endedStates.has(view.state)) await viewer.readStore();
-      view.show();
-      fleet.look(viewer.connected);
-      if (options.signal.aborted || (endedStates.has(view.state) && (await isEnded(log)))) return view.state;
-      await nextLook(options.signal);
-    }
-  } finally {
-    await viewer.close();
-  }
-}
-
-const isEnded = async (log: RunLog): Promise<boolean> => endedStates.has((await log.status())?.state ?? 'queued');
-
-function nextLook(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(done, refreshMs);
-    function done() {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    }
-    signal.addEventListener('abort', done, { once: true });
-  });
+  return view.state;
 }
 
 /** What is known so far. */
@@ -163,7 +144,7 @@ class RunView {
   }
 
   take({ place, status, owner, wentBackTo, iterations, validations }: TakenNews): void {
-    if (status !== undefined && status.n > (this.#options.after ?? -1)) this.#changeState(status.state, status.reason);
+    if (status !== undefined) this.#changeState(status.state, status.reason);
     if (place.iteration > this.#position) {
       this.#activity = undefined; // it was about an iteration that is committed now
       this.#fleet.committed();

@@ -77,7 +77,7 @@ export async function forkRun(found: FoundRun, request: ForkRequest, context: Ap
   await beginMetricsFile(run.log, context);
   const driver = await driverAfterUp(run, context);
   try {
-    const entry = await run.log.status();
+    const entry = await run.log.status.newest();
     await driver.start(false);
     return { run, position: origin.position, entry };
   } finally {
@@ -117,7 +117,7 @@ export async function originAt(
   }
   const { stateDigest, counters } = await log.at(position);
   const begun = await log.begunByStandbyAt(position);
-  if (begun !== undefined && (await log.checkpointOf(position, stateDigest)) === undefined) {
+  if (begun !== undefined && (await log.checkpoints.manifestOf(position, stateDigest)) === undefined) {
     const other = position < head.position ? position + 1 : Math.max(first, position - 1);
     throw new TerminalError(
       'NotFound',

@@ -50,7 +50,7 @@ async function unfinishedRuns(home: string, notice: (text: string) => void): Pro
   const unfinished: RunSummary[] = [];
   for (const listed of await listRunIds(await openKnownStores(home, notice))) {
     const found = await openRun(listed);
-    const state = found && ((await found.log.status())?.state ?? 'queued');
+    const state = found && ((await found.log.status.newest())?.state ?? 'queued');
     if (found !== undefined && state !== undefined && !endedStates.has(state)) unfinished.push(await runSummary(found));
   }
   return unfinished;

@@ -35,11 +35,12 @@ export interface RunOutcome {
 
 export async function runOutcome(log: RunLog, context: Pick<ApiContext, 'home'>): Promise<RunOutcome> {
   const head = await log.head();
-  const checkpoint = await log.newestCheckpoint();
-  const [first, last] = head === undefined ? [] : [await log.firstEvaluation(head), await log.newestEvaluation(head)];
+  const checkpoint = await log.checkpoints.newest();
+  const [first, last] =
+    head === undefined ? [] : [await log.evaluations.first(head), await log.evaluations.newest(head)];
   const compared = first !== undefined && last !== undefined && last.iteration > first.iteration;
   const best = await bestCheckpoint(log);
-  const { state = 'queued', reason } = (await log.status()) ?? {};
+  const { state = 'queued', reason } = (await log.status.newest()) ?? {};
   // The run has its outcome even while the store of the fleet does not answer.
   const usd = (await new RunCost(context, log.runId).usd().catch(() => undefined)) ?? 0;
   return {

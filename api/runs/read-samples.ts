@@ -55,7 +55,7 @@ async function batchOf(log: RunLog, wanted: number | undefined): Promise<BatchRe
 }
 
 async function ofValidation(wanted: number | undefined, ports: SamplePorts): Promise<SampleView[]> {
-  const evaluations = await ports.log.evaluations();
+  const evaluations = await ports.log.evaluations.all();
   const chosen = wanted === undefined ? evaluations.at(-1) : evaluations.find(({ iteration }) => iteration === wanted);
   if (chosen === undefined)
     throw noSuchIteration(

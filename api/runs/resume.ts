@@ -76,7 +76,7 @@ export async function resumeRun(
   await chooseStack(home);
   const wanted = await termRequest(found, request, context);
   for (const text of await fullDisks(context, found)) notice(`${text}: it would pause again`);
-  const status = await found.log.status();
+  const status = await found.log.status.newest();
   refuseResume(found, status, wanted);
   const plan = await planTerm(found, status, wanted);
   if (plan !== undefined) await refuseIfAtWork(found, plan, wanted, home);
@@ -161,7 +161,7 @@ async function refuseRunning(
   { owner }: TermRequest,
   driver: RunDriver,
 ): Promise<void> {
-  const [status, head] = [await log.status(), await log.head()];
+  const [status, head] = [await log.status.newest(), await log.head()];
   const here = head === undefined || head.termRecord.owner === owner;
   // A workflow that has recorded its last state is about to end. The new one is started after that.
   const atRest = status !== undefined && (status.state === 'paused' || endedStates.has(status.state));

@@ -9,7 +9,7 @@ import { endedStates } from '../../core/run-states.ts';
  * waits.
  */
 export async function skipBatch({ runId, log }: FoundRun): Promise<string> {
-  const status = await log.status();
+  const status = await log.status.newest();
   if (status !== undefined && status.state !== 'paused' && !endedStates.has(status.state)) {
     throw new TerminalError(
       'Conflict',

@@ -81,7 +81,7 @@ export async function startRun(recipe: Recipe, context: ApiContext): Promise<Sta
 async function begin({ runId, log }: Started, recipe: Recipe, { home, notice }: ApiContext): Promise<StackInfo> {
   const pools = poolsOf(recipe);
   const stack = await ensureStack({ home, ...(pools && { workers: pools }), onProgress: notice });
-  if ((await log.status())?.state !== 'queued') return stack;
+  if ((await log.status.newest())?.state !== 'queued') return stack;
   const client = await connectTemporalClient(stack);
   try {
     await startWorkflow(client, home, { runId, store: log.store.url }, recipe.kind);

@@ -56,7 +56,7 @@ export async function summaryAndHead({
   record,
 }: FoundRun): Promise<{ readonly summary: RunSummary; readonly head: Head | undefined }> {
   const [status, head, iterations, { floor }] = await Promise.all([
-    log.status(),
+    log.status.newest(),
     log.head(),
     iterationsOf(log),
     readRetention(log),
@@ -64,8 +64,8 @@ export async function summaryAndHead({
   const first = await log.first();
   const [newest, evaluation, checkpoint] = await Promise.all([
     head === undefined || head.position === first ? undefined : log.iteration(head.position, head.termRecord),
-    head && log.newestEvaluation(head),
-    log.newestCheckpointName(),
+    head && log.evaluations.newest(head),
+    log.checkpoints.newestName(),
   ]);
   const changes = [record.createdAt, status?.at, newest?.update.record.writer.at]
     .filter((at) => at !== undefined)

@@ -49,7 +49,7 @@ export async function waitForEnd(
   let looks = 0;
   const wake = workflowEnded.then(() => (woken = true));
   for (;;) {
-    const status = await log.status();
+    const status = await log.status.newest();
     if (status !== undefined && status.n > after.n && (endedStates.has(status.state) || status.state === 'paused')) {
       await log.store.settle(); // a reported end must survive a power cut
       return status.state;

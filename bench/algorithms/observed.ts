@@ -40,5 +40,5 @@ export async function observe(log: RunLog): Promise<Observed> {
     for (const [component, { steps }] of Object.entries(update.record.components))
       add(`record/optimizer_steps/${component}`, steps.filter(({ taken }) => taken).length);
   }
-  return { iterations, series: values, validations: await log.evaluations() };
+  return { iterations, series: values, validations: await log.evaluations.all() };
 }

@@ -59,7 +59,7 @@ async function measure({ name, ...size }: (typeof sizes)[number]): Promise<Value
 }
 
 async function watchOnce(log: RunLog): Promise<void> {
-  await log.status();
+  await log.status.newest();
   const head = await log.head();
-  if (head !== undefined) await log.newestEvaluation(head);
+  if (head !== undefined) await log.evaluations.newest(head);
 }

@@ -44,8 +44,11 @@ export async function runExample(home: string, example: string, iterations: numb
   });
   const { runId } = JSON.parse(stdout) as { readonly runId: RunId };
   const log = new RunLog(await openStore(store ?? defaultStore(home)), runId);
-  const ended = await poll(async () => over.has((await log.status())?.state), { everyMs: lookMs, timeoutMs: limitMs });
-  const status = await log.status();
+  const ended = await poll(async () => over.has((await log.status.newest())?.state), {
+    everyMs: lookMs,
+    timeoutMs: limitMs,
+  });
+  const status = await log.status.newest();
   if (ended !== true || status?.state !== 'completed')
     throw new Error(`the bench's run is ${status?.state}: ${status?.reason?.message ?? 'no reason given'}`);
   return log;

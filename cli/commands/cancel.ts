@@ -11,7 +11,7 @@ import { word } from '../options.ts';
 export async function run(input: CommandInput, context: CommandContext): Promise<ExitCode> {
   const { printer } = context;
   const found = await findRun(word(input, 0), context);
-  refuseIfEnded(found, await found.log.status(), 'cancel');
+  refuseIfEnded(found, await found.log.status.newest(), 'cancel');
   const { iteration, latestCheckpoint } = await runSummary(found);
   const kept =
     latestCheckpoint === null

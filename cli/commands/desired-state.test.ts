@@ -53,7 +53,7 @@ describe('with the stack down', () => {
     const { code, out } = await cli.petrel(what, runId);
     expect(code).toBe(0);
     expect(out).toContain('petrel up');
-    expect(await log.status()).toMatchObject({ wish: what, state: 'running' });
+    expect(await log.status.newest()).toMatchObject({ wish: what, state: 'running' });
     expect(
       (await cli.petrel('ls', '--json')).json<{ runId: string; wish: string }[]>().find((one) => one.runId === runId)
         ?.wish,
@@ -66,12 +66,12 @@ describe('with the stack down', () => {
       code: 'InvalidInput',
       hint: 'confirm with --yes',
     });
-    expect((await log.status())?.wish).toBe('run');
+    expect((await log.status.newest())?.wish).toBe('run');
     expect((await cli.petrel('cancel', runId, '-y', '--json')).json()).toMatchObject({
       wish: 'cancel',
       met: 'stack-down',
     });
-    expect((await log.status())?.wish).toBe('cancel');
+    expect((await log.status.newest())?.wish).toBe('cancel');
   });
 
   it.each(['completed', 'stopped', 'failed', 'cancelled'] as const)(
@@ -127,7 +127,7 @@ describe('of a run that another stack drives', () => {
     const { runId, log } = await fresh({}, 'laptop-3fa21c');
     const { out } = await cli.petrel(what, runId, ...(what === 'cancel' ? ['-y'] : []));
     expect(out).toContain('laptop-3fa21c drives it');
-    expect(await log.status()).toMatchObject({ wish: what, state: 'running' });
+    expect(await log.status.newest()).toMatchObject({ wish: what, state: 'running' });
   });
 
   it('status tells who drives it', async () => {
@@ -144,7 +144,7 @@ describe('a desired state', () => {
     const driver = fakeDriver('running');
     await recordDesiredState(run, 'stop', new Date());
     const { met } = await tellWorkflow(run, 'stop', driver, 'test');
-    expect([met, driver.told, (await run.log.status())?.wish]).toEqual(['told', ['signal stop'], 'stop']);
+    expect([met, driver.told, (await run.log.status.newest())?.wish]).toEqual(['told', ['signal stop'], 'stop']);
   });
 
   it('of a run without a workflow cannot be told', async () => {
@@ -160,7 +160,7 @@ describe('resume', () => {
     const driver = fakeDriver('ended');
     await resume(run, driver, new Date());
     expect(driver.told).toEqual(['note', 'start after its end']);
-    const status = await run.log.status();
+    const status = await run.log.status.newest();
     expect(status).toMatchObject({ state: 'queued', wish: 'run' });
     expect(status).not.toHaveProperty('reason');
   });
@@ -170,14 +170,18 @@ describe('resume', () => {
     const driver = fakeDriver('running');
     await resume(run, driver, new Date());
     expect(driver.told).toEqual(['start', 'signal run']);
-    expect(await run.log.status()).toMatchObject({ state: 'paused', wish: 'run', reason: { code: 'JobConvicted' } });
+    expect(await run.log.status.newest()).toMatchObject({
+      state: 'paused',
+      wish: 'run',
+      reason: { code: 'JobConvicted' },
+    });
   });
 });
 
 describe('waiting for the end', () => {
   it('passes over what was recorded before, and ends with the state that comes', async () => {
     const run = await fresh({ state: 'paused' });
-    const before = await run.log.status();
+    const before = await run.log.status.newest();
     if (before === undefined) throw new Error('it has a status');
     const waiting = waitForEnd(run.log, before, new Promise(() => {}));
     await appendStatus(run.log, { state: 'running' }, new Date());
@@ -187,7 +191,7 @@ describe('waiting for the end', () => {
 
   it('gives up on a workflow that ended without a word', async () => {
     const run = await fresh();
-    const before = await run.log.status();
+    const before = await run.log.status.newest();
     if (before === undefined) throw new Error('it has a status');
     expect(await waitForEnd(run.log, before, Promise.resolve())).toBeUndefined();
   });

@@ -66,7 +66,7 @@ async function follow(run: FoundRun, count: number, home: string, printer: Print
 const isShown = ({ level }: LogLine, printer: Printer): boolean => printer.json || level !== 'debug';
 
 async function hasEnded({ log }: FoundRun): Promise<boolean> {
-  return endedStates.has((await log.status())?.state ?? 'queued');
+  return endedStates.has((await log.status.newest())?.state ?? 'queued');
 }
 
 /** `14:03:07.512` from a time in ISO 8601. */

@@ -140,7 +140,7 @@ export interface Range {
 }
 
 /** The range of the grid of this size that holds an iteration. */
-export function windowOf(size: number, iteration: number): Range {
+function windowOf(size: number, iteration: number): Range {
   const first = iteration - ((iteration - 1) % size);
   return { first, last: first + size - 1 };
 }

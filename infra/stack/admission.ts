@@ -6,7 +6,7 @@ import type { Store } from '../../core/ports/store.ts';
 import { natsFolder } from './state.ts';
 import { ballastBytes, keepBallast, releaseBallast } from '../store/ballast.ts';
 import { holdsWork } from '../store/folder-root.ts';
-import { admitWork, freeBytes, fullPlace } from '../store/free-space.ts';
+import { admitWork, freeBytes, fullPlace } from '../../log/objects/free-space.ts';
 
 interface Place {
   readonly what: string;

@@ -5,7 +5,7 @@
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { freeBytes, freeSpaceFloor, isFull } from './free-space.ts';
+import { freeBytes, freeSpaceFloor, isFull } from '../../log/objects/free-space.ts';
 
 /** Hidden from the listings of a store. */
 export const ballastName = '.petrel-ballast';

@@ -15,7 +15,7 @@ import { ballastName, releaseBallast } from './ballast.ts';
 import { removeBelow, removeFile, removeLeftovers } from './folder-removal.ts';
 import { FolderRoot, syncFolder } from './folder-root.ts';
 import type { WhenMissing } from './folder-root.ts';
-import { diskFull, freeSpaceFloor, isFull } from './free-space.ts';
+import { diskFull, freeSpaceFloor, isFull } from '../../log/objects/free-space.ts';
 import { checkKey } from './key.ts';
 import { SeenFolders } from './seen-folders.ts';
 import { markerName } from './store-folder.ts';

@@ -18,7 +18,7 @@ type WrittenRow = z.infer<typeof writtenRow>;
 
 /** Brings the file up to the end of the log. Resolves with true when the run has ended: the file is complete. */
 export async function writeMetricsFile(path: string, log: RunLog): Promise<boolean> {
-  const state = (await log.status())?.state;
+  const state = (await log.status.newest())?.state;
   const hasEnded = state !== undefined && endedStates.has(state);
   const head = await log.head();
   if (head === undefined) return hasEnded;
@@ -36,7 +36,7 @@ export async function writeMetricsFile(path: string, log: RunLog): Promise<boole
 async function isValidated(row: MetricRow | undefined, head: Head, log: RunLog): Promise<boolean> {
   if (row === undefined || row.iteration !== head.position) return true;
   if (Object.keys(row.metrics).some((name) => name.startsWith('val'))) return true;
-  return !(await log.dueCheck(head.termRecord.revision))(row.iteration);
+  return !(await log.evaluations.dueCheck(head.termRecord.revision))(row.iteration);
 }
 
 /** A run that went back has other iterations, of a newer term. Row 0 holds the validation of the base only. */

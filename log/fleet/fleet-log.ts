@@ -29,7 +29,7 @@ import type {
 } from '../../core/fleet/records.ts';
 import { folderName, keys } from '../../core/records/keys.ts';
 import { recordFormat } from '../../core/records/schema.ts';
-import { faultPoint } from '../../infra/faults/index.ts';
+import { faultPoint } from '../faults/index.ts';
 import { newestOf } from '../objects/dense.ts';
 import { encodeRecord, needRecord, readRecord } from '../objects/records.ts';
 

@@ -12,7 +12,7 @@ import type { Digest } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { keys } from '../../core/records/keys.ts';
 import { checked, digestOf } from '../objects/digest.ts';
-import { whileRoomHere } from '../../infra/store/free-space.ts';
+import { whileRoomHere } from '../objects/free-space.ts';
 
 export const modelManifestName = 'manifest.json';
 

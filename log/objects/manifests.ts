@@ -5,7 +5,7 @@ import { shardsOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { checkpointManifest } from '../../core/records/schema.ts';
 import type { CheckpointManifest } from '../../core/records/schema.ts';
-import { faultPoint } from '../../infra/faults/index.ts';
+import { faultPoint } from '../faults/index.ts';
 import { encodeRecord, readRecord } from './records.ts';
 
 /** Resolves with the manifest's key. Replaces a damaged manifest of this name, since its content is known again. */

@@ -9,7 +9,7 @@ import { FencedError, TerminalError } from '../../core/errors.ts';
 import type { Digest } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { batchSeal, shardedFormat, updateSeal } from '../../core/records/schema.ts';
-import { faultPoint } from '../../infra/faults/index.ts';
+import { faultPoint } from '../faults/index.ts';
 import { digestOf, sha256 } from './digest.ts';
 
 /** A record with the digest of its bytes as stored. */

@@ -71,7 +71,7 @@ class WholeCheckpoints {
 
   constructor(log: RunLog, verified: readonly string[]) {
     this.#log = log;
-    this.#more = log.eachCheckpointName();
+    this.#more = log.checkpoints.eachName();
     this.#known = new Map(verified.map((key) => [key, true]));
   }
 

@@ -57,7 +57,7 @@ async function ofPositions(log: RunLog, entry: RetentionEntry, floor: number, is
   if (head === undefined) return unchanged(entry);
   const positions = await PositionBlobs.open(log, head, entry.terms);
   const below = new Set([...entry.shared, ...(await positions.between(entry.cleared, floor))]);
-  const newest = await log.newestEvaluation(head);
+  const newest = await log.evaluations.newest(head);
   const needed = new Set([
     ...(await keptManifests(log, isKept)).flatMap(({ blobs }) => blobs),
     ...(await positions.between(floor, head.position + 1)),

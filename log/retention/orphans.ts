@@ -7,7 +7,7 @@ import { digestPattern } from '../../core/ids.ts';
 import { endedStates } from '../../core/run-states.ts';
 import { keys } from '../../core/records/keys.ts';
 import type { RetentionEntry } from '../../core/records/schema.ts';
-import { faultPoint } from '../../infra/faults/index.ts';
+import { faultPoint } from '../faults/index.ts';
 import type { RunLog } from '../run/run-log.ts';
 import { changeRetention } from '../run/retention-log.ts';
 
@@ -19,7 +19,7 @@ export async function sweepOrphans(
   graceMs: number,
   signal?: AbortSignal,
 ): Promise<string[]> {
-  const status = await log.status();
+  const status = await log.status.newest();
   if (status === undefined || !endedStates.has(status.state)) return [];
   const { orphans } = entry;
   if (orphans?.removing === true) return finish(log, now, signal);
@@ -33,7 +33,7 @@ export async function sweepOrphans(
   if (orphans.keys.length === 0 || now.getTime() - Date.parse(orphans.since) < graceMs) return [];
   const still = new Set(await orphanedBlobs(log, entry));
   const started = await changeRetention(log, now, async (newest) => {
-    if (newest.orphans?.status !== (await log.status())?.n || newest.orphans === undefined) return undefined;
+    if (newest.orphans?.status !== (await log.status.newest())?.n || newest.orphans === undefined) return undefined;
     return {
       orphans: { ...newest.orphans, keys: newest.orphans.keys.filter((key) => still.has(key)), removing: true },
     };

@@ -8,7 +8,7 @@ import { checkpointIn, keys } from '../../core/records/keys.ts';
 import { isOwnKey } from '../../core/records/own-keys.ts';
 import { runRecord, tombstone } from '../../core/records/schema.ts';
 import type { RetentionEntry } from '../../core/records/schema.ts';
-import { faultPoint } from '../../infra/faults/index.ts';
+import { faultPoint } from '../faults/index.ts';
 import { needRecord } from '../objects/records.ts';
 import type { RunLog } from '../run/run-log.ts';
 import { changeRetention, livePins, readRetention } from '../run/retention-log.ts';
@@ -96,14 +96,14 @@ async function pass(log: RunLog, { now, graceMs, dryRun = false, signal }: PassO
 
 /** The run has ended and an earlier pass found nothing more to do. It is read again only after a new status entry. */
 async function isSettled(log: RunLog, entry: RetentionEntry): Promise<boolean> {
-  return entry.settled !== undefined && entry.pins.length === 0 && (await log.status())?.n === entry.settled;
+  return entry.settled !== undefined && entry.pins.length === 0 && (await log.status.newest())?.n === entry.settled;
 }
 
 /**
  * Records that nothing is left to do for an ended run. Pins of forks that are being created may hold the floor back.
  */
 async function ifSettled(log: RunLog, entry: RetentionEntry): Promise<Pick<RetentionEntry, 'settled'> | undefined> {
-  const status = await log.status();
+  const status = await log.status.newest();
   const { orphans } = entry;
   const done = entry.marked.length + entry.pins.length + (orphans?.keys.length ?? 0) === 0;
   if (!done || status === undefined || orphans?.status !== status.n || entry.settled === status.n) return undefined;

@@ -119,7 +119,7 @@ describe('the best checkpoint', () => {
       }
       const best = await bestCheckpoint(world.log);
       if (best !== undefined) all.push(best);
-      const left = (await world.log.checkpointNames()).map(({ iteration }) => iteration);
+      const left = (await world.log.checkpoints.names()).map(({ iteration }) => iteration);
       expect(left).toEqual(
         [...new Set([k, k - 1, best?.iteration ?? k])].filter((one) => one > 0).sort((a, b) => b - a),
       );

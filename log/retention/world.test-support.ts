@@ -192,7 +192,7 @@ export class World {
    * Flips a bit of the newest checkpoint before it was read. A disk that fails later is found only by `ckpt verify`.
    */
   async damageCheckpoint(): Promise<void> {
-    const [newest] = await this.log.checkpoints();
+    const [newest] = await this.log.checkpoints.all();
     if (newest === undefined || (await readRetention(this.log)).verified.includes(newest.key)) return;
     const key = keys.blob(runId, shardsOf(newest.record)[1]?.blob ?? '');
     if (this.store.objects.has(key)) this.store.objects.set(key, bytes('damaged'));
@@ -306,7 +306,7 @@ export class World {
   async lost(): Promise<string[]> {
     const log = new RunLog(this.store, runId);
     const entry = await readRetention(log);
-    const whole = (await log.checkpoints()).filter(({ record }) =>
+    const whole = (await log.checkpoints.all()).filter(({ record }) =>
       shardsOf(record).every(
         ({ blob }) =>
           digestOf([...(this.store.objects.get(keys.blob(runId, blob)) ?? [])]) !== digestOf([...bytes('damaged')]),
@@ -314,7 +314,7 @@ export class World {
     );
     const missing: string[] = [];
     const need = (key: string, why: string) => void (this.store.objects.has(key) || missing.push(`${why}: ${key}`));
-    for (const { record } of await log.checkpoints())
+    for (const { record } of await log.checkpoints.all())
       for (const { blob } of shardsOf(record)) need(keys.blob(runId, blob), `shard of checkpoint ${record.iteration}`);
     const from = (position: number) => whole.find(({ record }) => record.iteration <= position)?.record.iteration ?? 0;
     const pinned = livePins(entry, this.now()).map((pin) => pin.position);
@@ -334,9 +334,9 @@ export class World {
     if (recipe.trainer.best_metric === null) return [];
     const before = this.#best;
     this.#best = undefined;
-    for (const { record } of await log.checkpoints()) {
+    for (const { record } of await log.checkpoints.all()) {
       const [position, state] = [record.iteration, record.stateDigest];
-      const isValidated = (await log.evaluations()).some(({ iteration }) => iteration === position);
+      const isValidated = (await log.evaluations.all()).some(({ iteration }) => iteration === position);
       if (isValidated && !(this.#best !== undefined && accuracyOf(this.#best.state) > accuracyOf(state)))
         this.#best = { position, state };
     }
@@ -352,7 +352,7 @@ export class World {
     const { floor, marked } = await readRetention(log);
     const allowed = new Set((await this.#namedAbove(log, floor)).map(([key]) => key));
     const best = await bestCheckpoint(log);
-    const checkpoints = (await log.checkpoints()).filter(
+    const checkpoints = (await log.checkpoints.all()).filter(
       ({ key, record }) => record.iteration >= floor || key === best?.key,
     );
     for (const { key, record } of checkpoints)
@@ -397,7 +397,7 @@ export class World {
       if (record.tensors !== undefined) named.push([keys.blob(runId, record.tensors), `tensors of ${key}`]);
       await results(record.results, `results of ${key}`);
     }
-    await results((await log.evaluations()).at(-1)?.results ?? [], 'the newest validation');
+    await results((await log.evaluations.all()).at(-1)?.results ?? [], 'the newest validation');
     const flying = [...this.store.objects.keys()]
       .filter((key) => key.startsWith(keys.results(runId)))
       .map((key) => key.slice(keys.results(runId).length, -5));

@@ -20,10 +20,11 @@ export async function bestCheckpoint(log: RunLog): Promise<BestCheckpoint | unde
   const { best_metric: metric, best_metric_mode: mode } = await ruleOf(log);
   if (metric === null) return undefined;
   let best: BestCheckpoint | undefined;
-  for await (const name of log.eachCheckpointName()) {
+  for await (const name of log.checkpoints.eachName()) {
     const value = valueOf(await evaluationOf(log, name.iteration), metric);
     if (value === undefined || (best !== undefined && isBetter(best.value, value, mode))) continue;
-    if ((await log.checkpointOf(name.iteration, name.stateDigest)) !== undefined) best = { ...name, metric, value };
+    if ((await log.checkpoints.manifestOf(name.iteration, name.stateDigest)) !== undefined)
+      best = { ...name, metric, value };
   }
   return best;
 }
@@ -37,7 +38,7 @@ async function ruleOf(log: RunLog): Promise<Rule> {
  * standby.
  */
 async function evaluationOf(log: RunLog, position: number): Promise<EvalRecord | undefined> {
-  const evaluation = await log.evaluationAt(position);
+  const evaluation = await log.evaluations.at(position);
   return evaluation?.weightsDigest === (await log.at(position)).weightsDigest ? evaluation : undefined;
 }
 

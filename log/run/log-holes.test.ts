@@ -78,7 +78,7 @@ describe('a chain of terms', () => {
     const { check: _check, ...term } = JSON.parse(await readFile(file, 'utf8'));
     await writeFile(file, JSON.stringify({ ...term, ...change }));
     const log = new RunLog(store, runId);
-    for (const read of [() => log.chain(), () => log.first(), () => log.head(), () => log.evaluations()])
+    for (const read of [() => log.chain(), () => log.first(), () => log.head(), () => log.evaluations.all()])
       await expect(read()).rejects.toMatchObject({ code: 'DamagedRecord', message: expect.stringContaining(message) });
   });
 });

@@ -10,7 +10,6 @@ import type { MeasuredIteration, MeasuredValidation, Range } from '../../core/re
 import type { LogEnd, Stretch } from './lineage.ts';
 import { encodeRecord, readRecord } from '../objects/records.ts';
 import type { RunLog } from './run-log.ts';
-import { validationsOf } from './run-evaluations.ts';
 
 /** What the records of a part of a log say. */
 export interface MeasuredLog {
@@ -34,7 +33,7 @@ export async function measuredLog(log: RunLog, from: number, end: LogEnd): Promi
   const iterations = [...found.iterations];
   for (const { first, last } of found.rest) iterations.push(...(await readRecords(log, first, last, end)));
   const known = new Map(found.validations.map((one) => [`${one.term} ${one.iteration}`, one]));
-  const validations = await validationsOf(log, end, Math.max(begin, from), ({ term, position }) =>
+  const validations = await log.evaluations.upTo(end, Math.max(begin, from), ({ term, position }) =>
     known.get(`${term} ${position}`),
   );
   return {
@@ -171,8 +170,8 @@ async function writeChunk(
 }
 
 async function awaitsValidation(log: RunLog, { position, termRecord }: LogEnd): Promise<boolean> {
-  const isDue = await log.dueCheck(termRecord.revision);
-  return isDue(position) && (await log.evaluationAt(position)) === undefined;
+  const isDue = await log.evaluations.dueCheck(termRecord.revision);
+  return isDue(position) && (await log.evaluations.at(position)) === undefined;
 }
 
 /** The last iteration of the newest chunk of a term; undefined without one. A file of another origin may say less. */

@@ -2,7 +2,7 @@
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat } from '../../core/records/schema.ts';
 import type { RevisionRecord, RunRecord } from '../../core/records/schema.ts';
-import { faultPoint } from '../../infra/faults/index.ts';
+import { faultPoint } from '../faults/index.ts';
 import { putBlob } from '../objects/blobs.ts';
 import { encodeRecord } from '../objects/records.ts';
 import type { RunLog } from './run-log.ts';
@@ -42,5 +42,5 @@ export async function writeRun(
     createdAt: now.toISOString(),
   };
   await store.create(keys.revision(runId, 1), encodeRecord(revision));
-  if ((await log.status()) === undefined) await appendStatus(log, { wish: 'run', state: 'queued' }, now);
+  if ((await log.status.newest()) === undefined) await appendStatus(log, { wish: 'run', state: 'queued' }, now);
 }

@@ -2,12 +2,13 @@
  * The log of one run: where it ends, which state each position has, and who may append. Everything is derived from the
  * store.
  *
- * Terms, batch records, update records and status entries are decisions: they are created once, never changed, and
- * numbered without gaps. So a RunLog caches what it has read, and later calls only ask the store whether there is more.
+ * Terms, batch records and update records are decisions: they are created once, never changed, and numbered without
+ * gaps. So a RunLog caches what it has read, and later calls only ask the store whether there is more. The run's
+ * checkpoints, validations and status entries are found by its parts of these names.
  */
 import type { z } from 'zod';
 import { damage, isDamage } from '../../core/records/damage.ts';
-import { errorToJson, TerminalError } from '../../core/errors.ts';
+import { TerminalError } from '../../core/errors.ts';
 import type { Digest, RunId } from '../../core/ids.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { actorOf } from '../../core/records/components.ts';
@@ -15,26 +16,15 @@ import type { Components } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';
 import { publicationOf } from '../../core/records/publications.ts';
 import type { Publication } from '../../core/records/publications.ts';
-import {
-  batchDecision,
-  recordFormat,
-  revisionRecord,
-  runRecord,
-  statusEntry,
-  termRecord,
-  updateDecision,
-} from '../../core/records/schema.ts';
+import { batchDecision, revisionRecord, runRecord, termRecord, updateDecision } from '../../core/records/schema.ts';
 import type {
   BatchRecord,
   BatchSeal,
-  CheckpointManifest,
   ComponentState,
   Counters,
-  EvalRecord,
   NumericProfile,
   RevisionRecord,
   RunRecord,
-  StatusEntry,
   TermRecord,
   UpdateRecord,
   UpdateSeal,
@@ -45,17 +35,9 @@ import { beginOf, stretchesOf } from './lineage.ts';
 import type { LogEnd, Stretch } from './lineage.ts';
 import { needRecord, readRecord } from '../objects/records.ts';
 import type { Stored } from '../objects/records.ts';
-import { checkpointNamesOf, checkpointOf } from './run-checkpoints.ts';
-import type { CheckpointName } from './run-checkpoints.ts';
-import {
-  evaluationAt,
-  evaluationsOf,
-  firstEvaluationOf,
-  isEvaluated,
-  newestEvaluationOf,
-  readDueCheck,
-} from './run-evaluations.ts';
-import type { DueCheck } from './run-evaluations.ts';
+import { RunCheckpoints } from './run-checkpoints.ts';
+import { RunEvaluations } from './run-evaluations.ts';
+import { StatusLog } from './status-log.ts';
 
 /** The state at a position of the log. */
 export interface LogPosition {
@@ -118,21 +100,25 @@ const keptRecords = 16;
 export class RunLog {
   readonly store: Store;
   readonly runId: RunId;
+  readonly checkpoints: RunCheckpoints;
+  readonly evaluations: RunEvaluations;
+  readonly status: StatusLog;
   /** The newest records by key; the oldest one is evicted first. */
   readonly #kept = new Map<string, Stored<unknown>>();
   readonly #terms = new Map<number, Stored<TermRecord>>();
-  readonly #dueChecks = new Map<number, DueCheck>();
   /** The end of the log at the last read. */
   #newestTerm = 0;
   #lastPosition: { readonly term: number; readonly position: number } | undefined;
   /** The batch or update that this process has appended last, where it has left the log. */
   #appended: Stored<BatchRecord> | Stored<UpdateRecord> | undefined;
-  #status: StatusEntry | undefined;
   #look: Promise<Stored<TermRecord> | undefined> | undefined;
 
   constructor(store: Store, runId: RunId) {
     this.store = store;
     this.runId = runId;
+    this.checkpoints = new RunCheckpoints(this);
+    this.evaluations = new RunEvaluations(this);
+    this.status = new StatusLog(store, runId);
   }
 
   /**
@@ -142,11 +128,11 @@ export class RunLog {
   forget(): void {
     this.#kept.clear();
     this.#terms.clear();
-    this.#dueChecks.clear();
+    this.evaluations.forget();
+    this.status.forget();
     this.#newestTerm = 0;
     this.#lastPosition = undefined;
     this.#appended = undefined;
-    this.#status = undefined;
   }
 
   /** This process has appended a record. `undefined`: others may have, so that the next head is looked for. */
@@ -333,107 +319,6 @@ export class RunLog {
     if (head === undefined) return;
     for (let k = Math.max(from, (await this.first()) + 1); k <= head.position; k++)
       yield this.iteration(k, head.termRecord);
-  }
-
-  /** Validation records of positions from `first` on, ascending. */
-  async evaluations(first = 0): Promise<EvalRecord[]> {
-    const head = await this.head();
-    return head === undefined ? [] : evaluationsOf(this, head, first);
-  }
-
-  /** The newest validation record of the log that ends at `head`. */
-  async newestEvaluation(head: Head): Promise<EvalRecord | undefined> {
-    return newestEvaluationOf(this, head);
-  }
-
-  async firstEvaluation(head: Head): Promise<EvalRecord | undefined> {
-    return firstEvaluationOf(this, head);
-  }
-
-  /** Was the policy at this position validated, in any term of the log? */
-  async isEvaluated(position: number): Promise<boolean> {
-    const newest = await this.newestTerm();
-    return newest !== undefined && isEvaluated(this, newest.record, position);
-  }
-
-  /** The validation of the policy at a position; undefined when it was not validated. */
-  async evaluationAt(position: number): Promise<EvalRecord | undefined> {
-    const newest = await this.newestTerm();
-    return newest === undefined ? undefined : evaluationAt(this, newest.record, position);
-  }
-
-  /** Which positions a recipe revision validates. Revisions never change. */
-  async dueCheck(revision: number): Promise<DueCheck> {
-    const check = this.#dueChecks.get(revision) ?? (await readDueCheck(this.revision(revision)));
-    this.#dueChecks.set(revision, check);
-    return check;
-  }
-
-  /** Names of the checkpoints of the committed log up to a position, newest first, read one by one. */
-  eachCheckpointName(upTo = Number.POSITIVE_INFINITY): AsyncGenerator<CheckpointName> {
-    return checkpointNamesOf(this, upTo);
-  }
-
-  /** Does what eachCheckpointName does, as a list. */
-  async checkpointNames(upTo?: number): Promise<CheckpointName[]> {
-    const names: CheckpointName[] = [];
-    for await (const name of this.eachCheckpointName(upTo)) names.push(name);
-    return names;
-  }
-
-  async newestCheckpointName(upTo?: number): Promise<CheckpointName | undefined> {
-    for await (const name of this.eachCheckpointName(upTo)) return name;
-    return undefined;
-  }
-
-  /** Manifests of the checkpoints of the committed log, newest first. Unreadable ones are left out. */
-  async checkpoints(upTo?: number): Promise<Stored<CheckpointManifest>[]> {
-    const found: Stored<CheckpointManifest>[] = [];
-    for await (const { iteration, stateDigest } of this.eachCheckpointName(upTo)) {
-      const manifest = await this.checkpointOf(iteration, stateDigest);
-      if (manifest !== undefined) found.push(manifest);
-    }
-    return found;
-  }
-
-  /** The newest checkpoint of the committed log whose manifest can be read. */
-  async newestCheckpoint(): Promise<Stored<CheckpointManifest> | undefined> {
-    for await (const { iteration, stateDigest } of this.eachCheckpointName()) {
-      const manifest = await this.checkpointOf(iteration, stateDigest);
-      if (manifest !== undefined) return manifest;
-    }
-    return undefined;
-  }
-
-  /** The manifest of this state; undefined when it is missing, unreadable, or does not match its name. */
-  async checkpointOf(iteration: number, stateDigest: Digest): Promise<Stored<CheckpointManifest> | undefined> {
-    return checkpointOf(this, iteration, stateDigest);
-  }
-
-  /**
-   * The newest status entry; undefined before the run was started. An unreadable one counts as a pause, because the
-   * desired state is unknown.
-   */
-  async status(): Promise<StatusEntry | undefined> {
-    const key = (n: number) => keys.status(this.runId, n);
-    const known = this.#status;
-    const n =
-      known === undefined
-        ? await newestListed(this.store, keys.statuses(this.runId), key)
-        : await newestNear(this.store, key, known.n);
-    if (n === 0 || n !== known?.n) this.#status = n === 0 ? undefined : await this.#readStatus(n);
-    return this.#status;
-  }
-
-  async #readStatus(n: number): Promise<StatusEntry> {
-    try {
-      return (await needRecord(this.store, keys.status(this.runId, n), statusEntry)).record;
-    } catch (error) {
-      if (!isDamage(error)) throw error;
-      const at = new Date(0).toISOString();
-      const reason = errorToJson(error);
-      return { format: recordFormat, runId: this.runId, n, at, wish: 'pause', state: 'paused', reason };
-    }
   }
 
   async #update(term: number, k: number): Promise<Stored<UpdateRecord>> {

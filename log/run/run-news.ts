@@ -5,7 +5,6 @@ import { commonPosition, validatedWith } from '../../core/run-feed.ts';
 import type { FeedIteration, FeedPlace, FeedTerm, FeedValidation, News } from '../../core/run-feed.ts';
 import type { BatchRecord, EvalRecord, UpdateRecord } from '../../core/records/schema.ts';
 import type { LogEnd, Stretch } from './lineage.ts';
-import { validationsOf } from './run-evaluations.ts';
 import type { Head, RunLog } from './run-log.ts';
 
 /** News, and the terms of the log that they are about. */
@@ -16,7 +15,7 @@ export interface ReadNews {
 
 /** `most`: only so many of the newest iterations are read. */
 export async function newsSince(log: RunLog, from: FeedPlace, most: number): Promise<ReadNews> {
-  const status = await log.status();
+  const status = await log.status.newest();
   const seen = { status: status?.n ?? 0 };
   const head = await log.head();
   const newStatus = status !== undefined && status.n > from.status ? status : undefined;
@@ -46,8 +45,8 @@ export async function newsSince(log: RunLog, from: FeedPlace, most: number): Pro
 
 /** Validations from `first` on. For a reader that knows none, at least the newest one. */
 async function newValidations(log: RunLog, end: Head, first: number, known: number): Promise<FeedValidation[]> {
-  const found: EvalRecord[] = await validationsOf<EvalRecord>(log, end, first, () => undefined);
-  const newest = found.length === 0 && known < 0 ? await log.newestEvaluation(end) : undefined;
+  const found: EvalRecord[] = await log.evaluations.upTo(end, first);
+  const newest = found.length === 0 && known < 0 ? await log.evaluations.newest(end) : undefined;
   return (newest === undefined ? found : [newest]).map(({ iteration, term, accuracy, metrics, timings }) => ({
     ...{ iteration, term, accuracy },
     ...{ metrics, timings },

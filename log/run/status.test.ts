@@ -36,7 +36,7 @@ it('does not pause a resumed run when a timed-out writer gets its turn later', a
   ).rejects.toMatchObject({
     code: 'GivenUp',
   });
-  expect(await log.status()).toMatchObject({ n: 4, wish: 'run', state: 'running' });
+  expect(await log.status.newest()).toMatchObject({ n: 4, wish: 'run', state: 'running' });
   // A writer that timed out before its first read writes nothing either.
   await expect(
     appendStatus(log, { state: 'paused', needsPerson: true, reason }, at, () => givenUp),
@@ -69,7 +69,7 @@ it('does not record an end that the user no longer wants', async () => {
   await expect(appendStatus(log, { state: 'stopped', onlyIf: 'stop' }, at)).rejects.toMatchObject({
     code: 'OutOfDate',
   });
-  expect(await log.status()).toMatchObject({ state: 'running', wish: 'run' });
+  expect(await log.status.newest()).toMatchObject({ state: 'running', wish: 'run' });
   await appendStatus(log, { wish: 'stop' }, at);
   expect(await appendStatus(log, { state: 'stopped', onlyIf: 'stop' }, at)).toMatchObject({ state: 'stopped' });
 });

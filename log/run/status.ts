@@ -1,6 +1,6 @@
 /** The run's state as users see it: a dense sequence of small records, of which the newest is valid. */
 import { PetrelError, RetryableError, TerminalError, errorToJson } from '../../core/errors.ts';
-import { faultPoint } from '../../infra/faults/index.ts';
+import { faultPoint } from '../faults/index.ts';
 import { keys } from '../../core/records/keys.ts';
 import { recordFormat, statusEntry } from '../../core/records/schema.ts';
 import type { StatusEntry } from '../../core/records/schema.ts';
@@ -34,7 +34,7 @@ export async function appendStatus(
   givenUp: () => boolean = () => false,
 ): Promise<StatusEntry> {
   for (let attempt = 0; attempt < 20; attempt++) {
-    const last = await log.status();
+    const last = await log.status.newest();
     if (givenUp())
       throw new RetryableError(
         'GivenUp',
@@ -66,7 +66,7 @@ export async function appendStatus(
 
 /** How many times the run was paused for this reason with the same `where`. */
 export async function pausesFor(log: RunLog, code: string, where: string): Promise<number> {
-  const newest = (await log.status())?.n ?? 0;
+  const newest = (await log.status.newest())?.n ?? 0;
   let pauses = 0;
   for (let n = 1; n <= newest; n++) {
     const { record } = await needRecord(log.store, keys.status(log.runId, n), statusEntry);

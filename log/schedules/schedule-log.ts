@@ -11,7 +11,7 @@ import { firingRecord, recordFormat, scheduleRecord } from '../../core/records/s
 import type { FiringRecord, ScheduleDefinition, ScheduleRecord } from '../../core/records/schema.ts';
 import type { RunState } from '../../core/run-states.ts';
 import type { ScheduleView } from '../../core/schedules/decide.ts';
-import { faultPoint } from '../../infra/faults/index.ts';
+import { faultPoint } from '../faults/index.ts';
 import { newestOf } from '../objects/dense.ts';
 import { encodeRecord, needRecord } from '../objects/records.ts';
 import { RunLog } from '../run/run-log.ts';
@@ -169,7 +169,7 @@ export class ScheduleLog {
         this.#states.set(runId, { n, state: 'removed' });
       return;
     }
-    const status = await new RunLog(this.store, runId).status();
+    const status = await new RunLog(this.store, runId).status.newest();
     if (status !== undefined) this.#states.set(runId, { n: status.n, state: status.state });
   }
 }

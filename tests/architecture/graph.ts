@@ -60,23 +60,32 @@ export function cyclesOf(graph: Graph): string[][] {
   return cycles.sort();
 }
 
+/** Folders that are rooms at the top, beside the rest of their top folder. */
+const roomsAtTop = ['workers/engine'];
+
+/** The room at the top that a file is in. */
+const topRoomOf = (path: string): string =>
+  roomsAtTop.find((room) => path.startsWith(`${room}/`)) ?? (path.split('/')[0] as string);
+
 /**
- * Gives, for each folder, the imports between what lies in it: its folders, which are rooms, and its own files. At the
- * top (''), the folders of infra stand for themselves: the log needs its fault points, and the servers need the log.
+ * Gives, for each folder, the imports between what lies in it: its folders, which are rooms, and its own files. The top
+ * is the folder ''.
  */
 export function roomGraphs(graph: Graph): Map<string, Map<string, Set<string>>> {
   const rooms = new Map<string, Map<string, Set<string>>>();
+  const add = (folder: string, from: string, to: string): void => {
+    const inFolder = rooms.get(folder) ?? new Map<string, Set<string>>();
+    inFolder.set(from, (inFolder.get(from) ?? new Set()).add(to));
+    rooms.set(folder, inFolder);
+  };
   for (const [path, targets] of graph) {
     for (const target of targets) {
+      if (topRoomOf(path) !== topRoomOf(target)) add('', topRoomOf(path), topRoomOf(target));
       const [from, to] = [path.split('/'), target.split('/')];
       let shared = 0;
       while (from[shared] === to[shared]) shared++;
-      const roomOf = (parts: readonly string[]) =>
-        parts.slice(shared, shared === 0 && parts[0] === 'infra' ? 2 : shared + 1).join('/');
-      const folder = from.slice(0, shared).join('/');
-      const inFolder = rooms.get(folder) ?? new Map<string, Set<string>>();
-      inFolder.set(roomOf(from), (inFolder.get(roomOf(from)) ?? new Set()).add(roomOf(to)));
-      rooms.set(folder, inFolder);
+      const roomOf = (parts: readonly string[]) => parts[shared] as string;
+      if (shared > 0) add(from.slice(0, shared).join('/'), roomOf(from), roomOf(to));
     }
   }
   return rooms;

@@ -1,7 +1,7 @@
 /** A stack with a fleet on the test cloud, and the injector of faults. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { faultsVariable } from '../../infra/faults/index.ts';
+import { faultsVariable } from '../../log/faults/index.ts';
 import { poll } from '../../infra/poll.ts';
 import { freePorts } from '../../infra/ports.ts';
 import { ensureStack, stackName } from '../../infra/stack/index.ts';

@@ -3,7 +3,7 @@
  * the join and the end. Afterwards the cloud's own list and petrel's records must name the same instances: none is
  * bought twice, and none is left.
  */
-import type { FaultPoint } from '../../infra/faults/index.ts';
+import type { FaultPoint } from '../../log/faults/index.ts';
 import { Seeded } from '../recovery/seeded.ts';
 import type { FleetBed } from './bed.ts';
 import { patienceMs } from '../patience.ts';

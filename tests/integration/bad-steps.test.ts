@@ -46,7 +46,7 @@ describe('an update without an optimiser step (seed 42)', () => {
     await loop.reaches(run, 'stopped');
     // These positions share one state, and the checkpoint belongs to the last of them.
     const head = await run.log.head();
-    expect((await run.log.checkpoints()).map(({ record }) => [record.iteration, record.stateDigest])).toEqual([
+    expect((await run.log.checkpoints.all()).map(({ record }) => [record.iteration, record.stateDigest])).toEqual([
       [head?.position, start?.startState],
     ]);
   });
@@ -75,7 +75,7 @@ describe('an update without an optimiser step (seed 42)', () => {
       trainer: { total_training_steps: 8, max_bad_steps: 2 },
     });
     const state = await loop.until(run, 'an end or a pause', async () => {
-      const status = await run.log.status();
+      const status = await run.log.status.newest();
       if (status?.state === 'failed') throw new Error(JSON.stringify(status.reason));
       return status?.state === 'paused' || status?.state === 'completed' ? status : undefined;
     });

@@ -119,7 +119,7 @@ describe('resume with a changed recipe (seed 42)', () => {
     const file = join(loop.home, 'scorer.mjs');
     writeFileSync(file, 'export const half = () => 0.5;\n');
     const blob = keys.blob(run.runId, await putBlob(loop.store, run.runId, readFileSync(file)));
-    const { n: status = 0 } = (await run.log.status()) ?? {};
+    const { n: status = 0 } = (await run.log.status.newest()) ?? {};
     await changeRetention(run.log, new Date(), async () => ({
       orphans: { status, keys: [blob], since: new Date(0).toISOString(), removing: true },
     }));
@@ -132,7 +132,7 @@ describe('resume with a changed recipe (seed 42)', () => {
       '--accept',
       '--wait',
     );
-    expect(await run.log.status()).toMatchObject({ state: 'completed' });
+    expect(await run.log.status.newest()).toMatchObject({ state: 'completed' });
     expect(await loop.store.head(blob)).toBe(readFileSync(file).byteLength);
   });
 
@@ -167,7 +167,7 @@ describe('resume with a changed recipe (seed 42)', () => {
       '--accept',
       '--wait',
     );
-    expect((await run.log.evaluations()).map(({ iteration }) => iteration)).toContain(5);
+    expect((await run.log.evaluations.all()).map(({ iteration }) => iteration)).toContain(5);
     expect((await verifyLedger(loop.store, run.runId, { deep: true })).faults).toEqual([]);
   });
 });

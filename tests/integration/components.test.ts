@@ -74,7 +74,7 @@ describe('a run with an actor and a critic (seed 42)', () => {
   });
 
   it('saves both in one checkpoint, every shard of which is intact', async () => {
-    const [newest] = await undisturbed.log.checkpoints();
+    const [newest] = await undisturbed.log.checkpoints.all();
     expect(Object.keys(newest?.record.components ?? {})).toEqual(['actor', 'critic']);
     const verdicts = await verifyCheckpoints(undisturbed.log, undefined, () => {});
     expect(verdicts.map(({ ok, problem }) => problem ?? ok)).toEqual([true, true, true]);

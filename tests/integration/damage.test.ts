@@ -55,7 +55,7 @@ async function heldAt(k: number): Promise<StartedRun> {
   await loop.until(
     run,
     `checkpoint ${saved}`,
-    async () => (await run.log.checkpoints())[0]?.record.iteration === saved,
+    async () => (await run.log.checkpoints.all())[0]?.record.iteration === saved,
   );
   return run;
 }
@@ -82,7 +82,7 @@ async function goesOnAlike(run: StartedRun): Promise<void> {
 
 async function pausesFor(run: StartedRun, code: string): Promise<NonNullable<StatusEntry['reason']>> {
   const reason = await loop.until(run, `a pause for ${code}`, async () => {
-    const status = await run.log.status();
+    const status = await run.log.status.newest();
     if (status?.state === 'failed') throw new Error(`failed: ${JSON.stringify(status.reason)}`);
     return status?.state === 'paused' && status.reason?.code === code ? status.reason : undefined;
   });
@@ -92,10 +92,10 @@ async function pausesFor(run: StartedRun, code: string): Promise<NonNullable<Sta
 
 describe('a damaged checkpoint (seed 42)', () => {
   const shardOf = async (run: StartedRun) => {
-    const [newest] = await run.log.checkpoints();
+    const [newest] = await run.log.checkpoints.all();
     return keys.blob(run.runId, (newest && shardsOf(newest.record)[1]?.blob) ?? '');
   };
-  const manifestOf = async (run: StartedRun) => (await run.log.checkpointNames())[0]?.key ?? '';
+  const manifestOf = async (run: StartedRun) => (await run.log.checkpoints.names())[0]?.key ?? '';
 
   firstQuick([
     ['a bit of a shard has flipped', async (run: StartedRun) => hurt(await shardOf(run), 'bit flip')],
@@ -210,7 +210,7 @@ describe('a hole in the log (seed 42)', () => {
     'pauses the run and names its options when %s is lost, and a resume continues the run once the object is back',
     async (_, keyOf, code, option) => {
       const run = await heldAt(4);
-      for (const { key } of await run.log.checkpointNames())
+      for (const { key } of await run.log.checkpoints.names())
         if (key.includes('/4-')) rmSync(loop.store.localPath(key) ?? '');
       const back = hurt(await keyOf(run), 'loss');
       await Promise.all([kill(loop.process('local-1')), kill(loop.process('control'))]);
@@ -224,7 +224,7 @@ describe('a hole in the log (seed 42)', () => {
 
   it('pauses the run when a record of it was changed', async () => {
     const run = await heldAt(4);
-    for (const { key } of await run.log.checkpointNames())
+    for (const { key } of await run.log.checkpoints.names())
       if (key.includes('/4-')) rmSync(loop.store.localPath(key) ?? '');
     const back = hurt(keys.update(run.runId, 1, 3), 'bit flip');
     await kill(loop.process('local-1'));
@@ -239,7 +239,7 @@ describe('a hole in the log (seed 42)', () => {
 describe('a replay with another result than the record (seed 42)', () => {
   it('pauses the run with its options, and --from continues before it', async () => {
     const run = await heldAt(4);
-    for (const { key } of await run.log.checkpointNames())
+    for (const { key } of await run.log.checkpoints.names())
       if (key.includes('/4-')) rmSync(loop.store.localPath(key) ?? '');
     // The record as a machine with another arithmetic would have written it.
     const { key, record } = await needRecord(loop.store, keys.update(run.runId, 1, 4), updateRecord);

@@ -49,7 +49,7 @@ describe('a running run (seed 42)', () => {
     // A batch that was being committed when the stop came may wait for the resume, which applies it.
     expect(head?.pending === undefined || head.pending.record.writer.at >= toldAt).toBe(true);
     expect(head?.position).toBeLessThan(iterations);
-    expect((await run.log.checkpoints()).map(({ record }) => record.stateDigest)).toEqual([head?.stateDigest]);
+    expect((await run.log.checkpoints.all()).map(({ record }) => record.stateDigest)).toEqual([head?.stateDigest]);
     await loop.resume(run);
     await loop.reaches(run, 'completed');
     expect(await loop.states(run)).toEqual(undisturbed);
@@ -89,7 +89,7 @@ describe('a running run (seed 42)', () => {
     const states = await loop.states(run);
     expect(states.length).toBeLessThan(iterations);
     expect(states).toEqual(undisturbed.slice(0, states.length));
-    expect(await run.log.checkpoints()).toEqual([]);
+    expect(await run.log.checkpoints.all()).toEqual([]);
   });
 
   it('that is cancelled while responses grow frees their worker at once', async () => {

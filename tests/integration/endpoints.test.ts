@@ -127,7 +127,7 @@ describe('the limits of a run', () => {
     const run = await loop.start(judged({ max_rpm: 10 }));
     const status = await poll(
       async () => {
-        const { state } = (await run.log.status()) ?? {};
+        const { state } = (await run.log.status.newest()) ?? {};
         return state === 'completed' || state === 'paused' || state === 'failed' ? state : undefined;
       },
       { everyMs: 200, timeoutMs: patienceMs },

@@ -40,7 +40,7 @@ describe('a fork (seed 42)', () => {
     const fork = await forked(origin.runId, '--from', '3');
     expect(await loop.states(fork)).toEqual(undisturbed.slice(3));
     for (const { log } of [origin, fork]) expect((await log.head())?.profile.blockHash).toBe('blake3');
-    expect((await fork.log.checkpointNames()).map(({ iteration }) => iteration)).toEqual([6, 4, 3]);
+    expect((await fork.log.checkpoints.names()).map(({ iteration }) => iteration)).toEqual([6, 4, 3]);
     expect(await loop.store.children(keys.pins(origin.runId))).toEqual([]);
     await expectProven(fork);
     await petrel('rm', origin.runId, '-y');

@@ -21,13 +21,13 @@ import { join } from 'node:path';
 import { jetstream } from '@nats-io/jetstream';
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { packageRoot } from '../../infra/home.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
+import { faultsVariable } from '../../log/faults/index.ts';
 import { NatsHealth } from '../../infra/nats/health.ts';
 import { isAlive, signalProcess } from '../../infra/stack/process.ts';
 import type { ProcessIdentity } from '../../infra/stack/process.ts';
 import { natsFolder } from '../../infra/stack/state.ts';
 import { ballastName } from '../../infra/store/ballast.ts';
-import { floorVariable } from '../../infra/store/free-space.ts';
+import { floorVariable } from '../../log/objects/free-space.ts';
 import { ensureStack } from '../../infra/stack/index.ts';
 import { poll } from '../../infra/poll.ts';
 import { jobSubject } from '../../core/wire/messages.ts';
@@ -107,7 +107,7 @@ function inside(folder: string): void {
   /** Resumes a run that a full disk has paused, after space was freed. */
   async function completes(loop: LoopUnderTest, run: StartedRun): Promise<void> {
     await loop.until(run, 'its end', async () => {
-      const status = await run.log.status();
+      const status = await run.log.status.newest();
       if (status?.state === 'paused') {
         expect(status.reason).toMatchObject({ code: 'DiskFull' });
         await loop.resume(run);

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DefaultLogger, Runtime, Worker } from '@temporalio/worker';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { faultsVariable } from '../../infra/faults/index.ts';
+import { faultsVariable } from '../../log/faults/index.ts';
 import { stopStack } from '../../infra/stack/index.ts';
 import { sweepStore } from '../../log/retention/sweep.ts';
 import { builtFile } from '../../infra/home.ts';

@@ -33,7 +33,7 @@ afterAll(() => loop.remove());
 describe('a run of four iterations (seed 42)', () => {
   it('ends as completed, in the store and in its workflow', async () => {
     expect(await loop.ended(run)).toEqual({ state: 'completed', position: iterations });
-    expect(await run.log.status()).toMatchObject({ state: 'completed', wish: 'run' });
+    expect(await run.log.status.newest()).toMatchObject({ state: 'completed', wish: 'run' });
     expect(made).toHaveLength(iterations);
   });
 
@@ -73,7 +73,7 @@ describe('a run of four iterations (seed 42)', () => {
   });
 
   it('validates the base, when due, and the end', async () => {
-    const evaluations = await run.log.evaluations();
+    const evaluations = await run.log.evaluations.all();
     expect(evaluations.map(({ iteration }) => iteration)).toEqual([0, 2, 4]);
     for (const { iteration, weightsDigest, questions } of evaluations) {
       expect(questions).toBe(5);
@@ -82,7 +82,7 @@ describe('a run of four iterations (seed 42)', () => {
   });
 
   it('saves checkpoints when due, and the end: its digest is the last update’s', async () => {
-    const checkpoints = await run.log.checkpoints();
+    const checkpoints = await run.log.checkpoints.all();
     expect(checkpoints.map(({ record }) => record.iteration)).toEqual([4, 2]);
     expect(checkpoints[0]?.record).toMatchObject({
       stateDigest: made.at(-1)?.update.stateDigest,
@@ -93,7 +93,7 @@ describe('a run of four iterations (seed 42)', () => {
   it('reports finite numbers under names of the closed table', async () => {
     const records = [
       ...made.flatMap(({ batch, update }) => [batch.metrics, batch.timings, update.metrics, update.timings]),
-      ...(await run.log.evaluations()).map(({ metrics }) => metrics),
+      ...(await run.log.evaluations.all()).map(({ metrics }) => metrics),
     ];
     const names = new Set(records.flatMap((values) => Object.keys(values)));
     expect([...names].filter((name) => metricInfo(name) === undefined)).toEqual([]);

@@ -91,7 +91,7 @@ describe(`a run of ${iterations} iterations that continues as new every few of t
       await loop.until(
         run,
         'its next execution',
-        async () => (await execution()) !== before || (await run.log.status())?.state === 'completed',
+        async () => (await execution()) !== before || (await run.log.status.newest())?.state === 'completed',
       );
     }
     await pump.stop();
@@ -114,8 +114,8 @@ describe(`a run of ${iterations} iterations that continues as new every few of t
   it('validates and saves when due', async () => {
     const every = (n: number, from: number) =>
       Array.from({ length: iterations }, (_, i) => i + 1).filter((k) => k % n === 0 && k >= from);
-    expect((await run.log.evaluations()).map(({ iteration }) => iteration)).toEqual(every(5, 1));
-    expect((await run.log.checkpoints()).map(({ record }) => record.iteration).reverse()).toEqual(every(4, 1));
+    expect((await run.log.evaluations.all()).map(({ iteration }) => iteration)).toEqual(every(5, 1));
+    expect((await run.log.checkpoints.all()).map(({ record }) => record.iteration).reverse()).toEqual(every(4, 1));
   });
 
   it('is one run for every client: its newest execution names the previous one', async () => {
@@ -144,7 +144,7 @@ describe(`a run of ${iterations} iterations that continues as new every few of t
     let running = true;
     const sending = (async () => {
       while (running) {
-        const desired: DesiredState = (await run.log.status())?.wish ?? 'run';
+        const desired: DesiredState = (await run.log.status.newest())?.wish ?? 'run';
         await loop.client.workflow
           .getHandle(run.runId)
           .signal(desiredStateSignal, desired)

@@ -130,7 +130,7 @@ describe('metrics', () => {
   });
 
   it('have what the scorer returns, and call only an acc accuracy', async () => {
-    const [scored, judged] = await Promise.all(runs.map(({ log }) => log.evaluations()));
+    const [scored, judged] = await Promise.all(runs.map(({ log }) => log.evaluations.all()));
     expect(measureOf(scored?.[0]?.metrics ?? {})).toBe('score');
     expect(measureOf(judged?.[0]?.metrics ?? {})).toBe('accuracy');
     expect(judged?.[0]?.metrics).toMatchObject({

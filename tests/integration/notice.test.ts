@@ -186,7 +186,7 @@ describe('with a small model', () => {
     expect(await loop.states(run)).toEqual(undisturbed);
     await loop.said(run, /^info train-1: leaving: checkpoint 3 saved$/);
     await loop.said(run, /^info train-1: loaded checkpoint 3$/);
-    expect((await run.log.checkpoints()).map(({ record }) => record.iteration)).toEqual([4, 3]);
+    expect((await run.log.checkpoints.all()).map(({ record }) => record.iteration)).toEqual([4, 3]);
     expect((await loop.lines(run)).filter((line) => line.includes('replayed') || line.includes('requeued'))).toEqual(
       [],
     );

@@ -6,7 +6,7 @@ import { mergeTrees } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
-import type { ArmedFault } from '../../infra/faults/index.ts';
+import type { ArmedFault } from '../../log/faults/index.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
 import { sweepStore } from '../../log/retention/sweep.ts';
 import { listWorkers } from '../../infra/nats/jobs/presence.ts';
@@ -70,7 +70,7 @@ describe('a run whose critic has jobs of its own (seed 42)', () => {
     expect(await essences(run)).toEqual(await essences(undivided));
     expect(await writersOf(run, 'update')).toEqual({ actor: ['local-1'], critic: ['local-1'] });
     const iterationsOf = async ({ log }: StartedRun) =>
-      (await log.checkpoints()).map(({ record }) => [record.iteration, Object.keys(record.components)]);
+      (await log.checkpoints.all()).map(({ record }) => [record.iteration, Object.keys(record.components)]);
     expect(await iterationsOf(run)).toEqual(await iterationsOf(undivided));
     const verdicts = await verifyCheckpoints(run.log, undefined, () => {});
     expect(verdicts.map(({ ok, problem }) => problem ?? ok)).toEqual([true, true, true]);
@@ -127,7 +127,7 @@ describe('on two trainers', () => {
   ])('ends in the same bits when a kill ends %s', async (_, point, facts) => {
     const run = await killedRun(loop, injector, divided, { point, facts });
     expect(await essences(run)).toEqual(await essences(undivided));
-    expect((await run.log.checkpointNames()).map(({ iteration }) => iteration)).toEqual([5, 4, 2]);
+    expect((await run.log.checkpoints.names()).map(({ iteration }) => iteration)).toEqual([5, 4, 2]);
   });
 
   it('ends in the same bits when the trainer of the critic hangs for ever, and the other one takes the critic', async () => {
@@ -167,7 +167,7 @@ describe('on two trainers', () => {
     await loop.passes(run, ((await run.log.head())?.position ?? 0) + 2);
     await loop.tell(run, 'stop');
     await loop.reaches(run, 'stopped');
-    expect((await run.log.checkpointNames())[0]?.iteration).toBe((await run.log.head())?.position);
+    expect((await run.log.checkpoints.names())[0]?.iteration).toBe((await run.log.head())?.position);
   });
 
   it('continues by itself after kills where it need not be reproducible', async () => {
@@ -183,7 +183,7 @@ describe('on two trainers', () => {
       const { runs } = await sweepStore(loop.store, { now: new Date(), graceMs: 0 });
       expect(runs.flatMap(({ problem }) => problem ?? [])).toEqual([]);
     }
-    expect((await run.log.checkpointNames()).map(({ iteration }) => iteration)).toEqual([5, 4]);
+    expect((await run.log.checkpoints.names()).map(({ iteration }) => iteration)).toEqual([5, 4]);
     const verdicts = await verifyCheckpoints(run.log, undefined, () => {});
     expect(verdicts.map(({ ok, problem }) => problem ?? ok)).toEqual([true, true]);
     const made = await loop.iterations(run);
@@ -223,7 +223,7 @@ describe('on two trainers', () => {
     const fork = { runId, log: new RunLog(loop.store, runId) };
     loop.runs.add(fork);
     expect(await loop.states(fork)).toEqual(states.slice(3));
-    expect((await fork.log.checkpointNames()).map(({ iteration }) => iteration)).toEqual([5, 4, 3]);
+    expect((await fork.log.checkpoints.names()).map(({ iteration }) => iteration)).toEqual([5, 4, 3]);
     expect(await loop.store.children(keys.pins(run.runId))).toEqual([]);
     await runWords(loop.home, ['rm', run.runId, '-y']);
     for (const name of ['train-1', 'train-2']) await kill(loop.process(name));

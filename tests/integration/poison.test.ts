@@ -1,7 +1,7 @@
 // @module-tag long
 import { beforeAll, describe, expect, it } from 'vitest';
 import { skipBatch } from '../../api/runs/skip.ts';
-import type { ArmedFault } from '../../infra/faults/index.ts';
+import type { ArmedFault } from '../../log/faults/index.ts';
 import { readRecord } from '../../log/objects/records.ts';
 import { actorOf } from '../../core/records/components.ts';
 import { keys } from '../../core/records/keys.ts';

@@ -57,7 +57,7 @@ describe.each(['dpo', 'rm'] as const)('a run of kind %s (seed 42)', (kind) => {
   });
 
   it('validates on held-out pairs; at the start it prefers none', async () => {
-    const found = await run.log.evaluations();
+    const found = await run.log.evaluations.all();
     expect(found.map(({ iteration }) => iteration)).toEqual([0, 3, 6]);
     expect(found[0]).toMatchObject({ accuracy: 0, questions: 10 });
     expect(found[2]?.accuracy).toBeGreaterThan(0.3);

@@ -24,7 +24,7 @@ describe('two runs on one trainer (seed 42)', () => {
     const first = await loop.start(long);
     await loop.passes(first, 3);
     const second = await queuedBehind(first);
-    expect(await second.log.status()).toMatchObject({ state: 'queued' });
+    expect(await second.log.status.newest()).toMatchObject({ state: 'queued' });
     expect(await loop.client.workflow.getHandle(second.runId).query('live')).toMatchObject({
       state: 'queued',
       stage: 'open',

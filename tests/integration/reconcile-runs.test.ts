@@ -30,11 +30,11 @@ describe('a run whose command ended before it started the workflow', () => {
   it('is started by the stack, and stays paused if its user has paused it before', async () => {
     const [run, held] = [await loop.create(), await loop.create()];
     expect((await runWords(loop.home, ['pause', held.runId])).out).toContain('is paused');
-    const asked = (await held.log.status())?.n ?? 0;
+    const asked = (await held.log.status.newest())?.n ?? 0;
     for (const { runId } of [run, held]) await drivenRuns(loop.home).note({ runId, store: loop.store.url, kind: 'rl' });
     await loop.reaches(run, 'completed');
     await loop.until(held, 'its first term and a pause after it', async () => {
-      const status = await held.log.status();
+      const status = await held.log.status.newest();
       return (await held.log.newestTerm()) !== undefined && status?.state === 'paused' && status.n > asked;
     });
     expect((await held.log.head())?.position).toBe(0);
@@ -60,7 +60,7 @@ describe('when the Temporal server loses its database (seed 42)', () => {
     await loop.reaches(running, 'completed');
     await loop.said(running, /its workflow was lost: restarted from the store/);
     await loop.said(paused, /its workflow was lost: restarted from the store/);
-    expect((await paused.log.status())?.state).toBe('paused');
+    expect((await paused.log.status.newest())?.state).toBe('paused');
     await loop.resume(paused);
     await loop.reaches(paused, 'completed');
     const wanted = await loop.states(undisturbed);

@@ -78,7 +78,7 @@ describe.each([
       const run = await started();
       const said: string[] = [];
       const log = patientLog(new RunLog(store, run.log.runId), { pauseMs: 20, say: (line) => said.push(line) });
-      const before = await run.log.status();
+      const before = await run.log.status.newest();
       const rule = refuseUntilCompleted(run, status, code);
       const { signal } = new AbortController();
       if (follower === 'followRun')

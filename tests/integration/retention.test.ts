@@ -44,14 +44,14 @@ describe('a run that keeps two checkpoints (one was asked for)', () => {
     await kill(loop.process('train-1'));
     await loop.until(run, 'its end', async () => {
       await sweepStore(loop.store, { now: new Date(), graceMs: 0 });
-      return (await run.log.status())?.state === 'completed';
+      return (await run.log.status.newest())?.state === 'completed';
     });
     expect(await loop.states(run)).toEqual(await loop.states(everything));
   });
 
   it('has two checkpoints, the batches after the older one, and the weights of its end, all intact', async () => {
     await sweepTwice();
-    expect((await run.log.checkpoints()).map(({ record }) => record.iteration)).toEqual([12, 10]);
+    expect((await run.log.checkpoints.all()).map(({ record }) => record.iteration)).toEqual([12, 10]);
     const verdicts = [
       ...(await verifyCheckpoints(run.log, undefined, () => {})),
       ...(await verifyBatches(run.log, 10, () => {})),
@@ -64,7 +64,7 @@ describe('a run that keeps two checkpoints (one was asked for)', () => {
 
   it('keeps every decision: the log and all results can still be read', async () => {
     expect(await loop.iterations(run)).toHaveLength(iterations);
-    expect((await run.log.evaluations()).map(({ iteration }) => iteration)).toEqual([4, 8, 12]);
+    expect((await run.log.evaluations.all()).map(({ iteration }) => iteration)).toEqual([4, 8, 12]);
     for (const { batch } of await loop.iterations(run))
       for (const job of batch.results) expect(await loop.store.head(keys.result(run.runId, job))).toBeDefined();
   });
@@ -77,7 +77,9 @@ describe('a run that keeps two checkpoints (one was asked for)', () => {
   });
 
   it('has removed nothing of the other run, which keeps everything', async () => {
-    expect((await everything.log.checkpoints()).map(({ record }) => record.iteration)).toEqual([12, 10, 8, 6, 4, 2]);
+    expect((await everything.log.checkpoints.all()).map(({ record }) => record.iteration)).toEqual([
+      12, 10, 8, 6, 4, 2,
+    ]);
     expect((await verifyBatches(everything.log, 0, () => {})).every(({ ok }) => ok)).toBe(true);
   });
 });

@@ -55,7 +55,7 @@ async function sizesOf({ runId, log }: StartedRun): Promise<Record<'published' |
   const published = shards
     .flatMap(({ tensors }) => tensors)
     .reduce((sum, { name, start, end }) => sum + (end - start) * (dtypes[name] === 'BF16' ? 2 : 4), 0);
-  const saved = head && (await log.checkpointOf(head.position, head.stateDigest));
+  const saved = head && (await log.checkpoints.manifestOf(head.position, head.stateDigest));
   return { published, fp32: saved === undefined ? 0 : 4 * checkpointElements(actorOf(saved.record.components)) };
 }
 

@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { followMetrics } from '../../api/runs/follow-metrics.ts';
 import { followRun } from '../../api/runs/follow.ts';
+import { followFeed } from '../../api/runs/run-feed.ts';
+import { feedWhole } from '../../core/run-feed.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { RunLog } from '../../log/run/run-log.ts';
 import { LoopUnderTest } from '../loop-under-test.ts';
@@ -30,12 +32,13 @@ function countedLog({ log: { store, runId } }: StartedRun): { readonly log: RunL
 
 const range = (last: number): number[] => Array.from({ length: last }, (_, i) => i + 1);
 
-/** What `petrel run` and `petrel metrics -f` see of a run until it ends. */
+/** What `petrel run`, `petrel metrics -f` and the reader of the whole feed see of a run until it ends. */
 function view(run: StartedRun) {
-  const [shown, listed] = [countedLog(run), countedLog(run)];
+  const [shown, listed, fed] = [countedLog(run), countedLog(run), countedLog(run)];
   const { signal } = new AbortController();
   const iterations: number[] = [];
   const rows: number[] = [];
+  const feed: number[] = [];
   const ended = Promise.all([
     followRun(shown.log, loop, {
       signal,
@@ -44,11 +47,16 @@ function view(run: StartedRun) {
       },
     }),
     followMetrics(listed.log, { last: 100, signal, home: loop.home, take: ({ iteration }) => rows.push(iteration) }),
+    followFeed(fed.log, loop, {
+      from: feedWhole,
+      signal,
+      take: ({ iterations: news }) => feed.push(...news.map(({ iteration }) => iteration)),
+    }),
   ]);
-  return { ended, iterations, rows, reads: () => [shown.reads(), listed.reads()] as const };
+  return { ended, iterations, rows, feed, reads: () => [shown.reads(), listed.reads(), fed.reads()] as const };
 }
 
-describe('two viewers of a run', () => {
+describe('three viewers of a run', () => {
   it('of 25 iterations read the store a few times, at the beginning and at the end', async () => {
     const run = await loop.start({ trainer: { total_training_steps: 25, test_freq: 5 } });
     const viewers = view(run);
@@ -58,6 +66,7 @@ describe('two viewers of a run', () => {
     const between = viewers.reads();
     expect((await viewers.ended)[0]).toBe('completed');
     expect(viewers.rows).toEqual(range(25));
+    expect(viewers.feed).toEqual(range(25));
     expect(viewers.iterations.at(-1)).toBe(25);
     expect(viewers.iterations).toEqual([...viewers.iterations].sort((a, b) => a - b));
     console.log(
@@ -75,6 +84,7 @@ describe('two viewers of a run', () => {
     await loop.passes(run, 9);
     expect((await viewers.ended)[0]).toBe('completed');
     expect(viewers.rows).toEqual(range(14));
+    expect(viewers.feed).toEqual(range(14));
     expect(viewers.iterations.at(-1)).toBe(14);
   });
 });

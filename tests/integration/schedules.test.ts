@@ -193,12 +193,12 @@ describe('when a run of the schedule has not ended', () => {
     const first = await schedules.startedBy(log, second(1));
     await loop.reaches(first, 'running');
     const second_ = await schedules.startedBy(log, second(2));
-    expect((await first.log.status())?.state).toBe('cancelled');
+    expect((await first.log.status.newest())?.state).toBe('cancelled');
     await loop.reaches(second_, 'running');
     await schedules.petrel('pause', second_.runId);
     await loop.reaches(second_, 'paused');
     const third = await schedules.startedBy(log, second(3));
-    expect((await second_.log.status())?.state).toBe('cancelled');
+    expect((await second_.log.status.newest())?.state).toBe('cancelled');
     await schedules.end(third);
   });
 

@@ -12,7 +12,7 @@ import { isAlive, signalProcess } from '../../infra/stack/process.ts';
 import { keys } from '../../core/records/keys.ts';
 import { resultRecord } from '../../core/records/schema.ts';
 import { packageRoot } from '../../infra/home.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
+import { faultsVariable } from '../../log/faults/index.ts';
 import { needRecord } from '../../log/objects/records.ts';
 import type { Standing } from '../inject.ts';
 import type { StartedRun } from '../loop-under-test.ts';
@@ -50,7 +50,7 @@ function scorerWithPoint(): string {
     path,
     [
       `process.env.${faultsVariable} = ${JSON.stringify(faults)};`,
-      `const { faultPoint } = await import(${JSON.stringify(join(packageRoot(), 'dist/infra/faults/index.js'))});`,
+      `const { faultPoint } = await import(${JSON.stringify(join(packageRoot(), 'dist/log/faults/index.js'))});`,
       `export function computeScore({ solutionStr }) {`,
       `  faultPoint('score.sample');`,
       `  console.log('called');`,

@@ -9,7 +9,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { mergeTrees } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import type { Presence } from '../../core/wire/messages.ts';
-import type { FaultPoint } from '../../infra/faults/index.ts';
+import type { FaultPoint } from '../../log/faults/index.ts';
 import { listWorkers } from '../../infra/nats/jobs/presence.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
 import type { StartedRun } from '../loop-under-test.ts';

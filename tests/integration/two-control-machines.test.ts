@@ -24,13 +24,13 @@ describe('two control machines of one stack (seed 42)', () => {
     expect(await drivenRuns(loop.home).drives({ runId: run.runId, store: run.log.store.url })).toBe(true);
     await loop.passes(run, 1);
     await here('stop', run.runId, '--wait');
-    expect((await run.log.status())?.state).toBe('stopped');
+    expect((await run.log.status.newest())?.state).toBe('stopped');
     const status = (await here('status', run.runId, '--json')).json<{ foreign?: boolean; workers: object[] }>();
     expect(status.foreign).toBeUndefined();
     expect(status.workers).toHaveLength(8); // of both machines
     expect((await here('ls', '--json')).json<{ runId: string }[]>().map(({ runId }) => runId)).toContain(run.runId);
     await here('resume', run.runId, '--wait');
-    expect((await run.log.status())?.state).toBe('completed');
+    expect((await run.log.status.newest())?.state).toBe('completed');
     expect((await run.log.newestTerm())?.record).toMatchObject({ owner: 'team', term: 1 });
     undisturbed = await loop.states(run);
     // Two control processes hear each line of the log, and one of them stores it.
@@ -44,7 +44,7 @@ describe('two control machines of one stack (seed 42)', () => {
     await here('cancel', run.runId, '--yes');
     await loop.reaches(run, 'cancelled');
     await there('resume', run.runId, '--from', '1', '--accept', '--wait');
-    expect((await run.log.status())?.state).toBe('completed');
+    expect((await run.log.status.newest())?.state).toBe('completed');
     expect(await loop.states(run)).toEqual(undisturbed);
   });
 
@@ -53,7 +53,7 @@ describe('two control machines of one stack (seed 42)', () => {
     await loop.passes(run, 2);
     await vanish(machines.first.home);
     expect(strangers(machines.first.home, [])).toEqual([]);
-    expect((await run.log.status())?.state).toBe('running');
+    expect((await run.log.status.newest())?.state).toBe('running');
     await loop.reaches(run, 'completed');
     expect(await loop.states(run)).toEqual(undisturbed);
     expect(strangers(machines.first.home, [])).toEqual([]);

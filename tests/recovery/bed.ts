@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { mergeTrees } from '../../core/recipe/index.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import { patienceVariable } from '../../infra/engines/patience.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
+import { faultsVariable } from '../../log/faults/index.ts';
 import { builtFile, petrelHome } from '../../infra/home.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
 import { essencesOf } from '../essences.ts';
@@ -126,7 +126,7 @@ export class Bed {
     const body = [
       // A scorer gets none of the worker's environment variables (rewards/environment.ts).
       `process.env.${faultsVariable} = ${JSON.stringify(process.env[faultsVariable])};`,
-      `const { faultPoint } = await import(${JSON.stringify(builtFile('infra/faults/index.js'))});`,
+      `const { faultPoint } = await import(${JSON.stringify(builtFile('log/faults/index.js'))});`,
       'export function computeScore({ solutionStr }) {',
       `  faultPoint('score.sample');`,
       `  const sevens = [...solutionStr].filter((c) => c === '7').length;`,
@@ -139,7 +139,7 @@ export class Bed {
 }
 
 async function essence({ log, iterations: made }: Pick<RunInProcess, 'log' | 'iterations'>): Promise<Essence> {
-  const validated = (await log.evaluations()).map(({ iteration, accuracy, questions, failed, weightsDigest }) => ({
+  const validated = (await log.evaluations.all()).map(({ iteration, accuracy, questions, failed, weightsDigest }) => ({
     iteration,
     accuracy,
     questions,

@@ -6,7 +6,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { packageRoot } from '../../infra/home.ts';
-import { faultsVariable } from '../../infra/faults/index.ts';
+import { faultsVariable } from '../../log/faults/index.ts';
 import { listWorkers } from '../../infra/nats/jobs/presence.ts';
 import { freePorts } from '../../infra/ports.ts';
 import { poll } from '../../infra/poll.ts';

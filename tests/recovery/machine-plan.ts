@@ -1,5 +1,5 @@
 /** The plan of a seed of faults of machines: what happens, while the machine does what, in which iteration. */
-import type { FaultPoint } from '../../infra/faults/index.ts';
+import type { FaultPoint } from '../../log/faults/index.ts';
 import { Seeded } from './seeded.ts';
 
 /**

@@ -2,7 +2,7 @@
 import { at } from '../../core/at.ts';
 import { verifyLedger } from '../../api/ledger/verify.ts';
 import { workerGoneSubject } from '../../core/wire/messages.ts';
-import type { ArmedFault } from '../../infra/faults/index.ts';
+import type { ArmedFault } from '../../log/faults/index.ts';
 import type { Standing } from '../inject.ts';
 import type { StartedRun } from '../loop-under-test.ts';
 import { difference } from './bed.ts';

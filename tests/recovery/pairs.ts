@@ -3,7 +3,7 @@
  * counts only when, by the process's own log, the process reached the point while it held a job of that stage or made
  * that decision.
  */
-import type { FaultFacts, FaultPoint } from '../../infra/faults/index.ts';
+import type { FaultFacts, FaultPoint } from '../../log/faults/index.ts';
 import type { StatefulServer } from '../inject.ts';
 import { engineFaults } from './engine-faults.ts';
 import type { RankFault } from './engine-faults.ts';

@@ -1,5 +1,5 @@
 /** The plan of a seed: the pairs of one run, the layout, the iterations, and the visits. */
-import type { ArmedFault, FaultFacts } from '../../infra/faults/index.ts';
+import type { ArmedFault, FaultFacts } from '../../log/faults/index.ts';
 import { engineTitle, variantOf } from './engine-choice.ts';
 import type { EngineChoice } from './engine-choice.ts';
 import { enginePairs } from './engine-pairs.ts';

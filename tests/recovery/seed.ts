@@ -78,7 +78,7 @@ async function disturb(bed: Bed, plan: Plan): Promise<SeedResult> {
     one.status === 'rejected' ? [String(one.reason instanceof Error ? one.reason.message : one.reason)] : [],
   );
   if (state !== 'completed')
-    failures.unshift(`the run is ${state}: ${JSON.stringify((await run.log.status())?.reason)}`);
+    failures.unshift(`the run is ${state}: ${JSON.stringify((await run.log.status.newest())?.reason)}`);
   else failures.push(...(await faultsOf(bed, run, plan, expected)));
   if (failures.length > 0)
     throw new Error(`${run.runId}:\n${failures.join('\n')}\n${(await bed.loop.lines(run)).slice(-25).join('\n')}`);
@@ -141,7 +141,7 @@ async function ended(run: StartedRun, over: AbortController, blows: readonly Pro
   let movedAt = performance.now();
   try {
     for (;;) {
-      const state = (await run.log.status())?.state ?? 'queued';
+      const state = (await run.log.status.newest())?.state ?? 'queued';
       if (restStates.includes(state)) return state;
       const now = `${state} ${(await run.log.head())?.position} ${settled}`;
       if (now !== seen) movedAt = performance.now();

@@ -9,7 +9,7 @@ import { builtProgram } from '../../infra/home.ts';
 import { stackVariable } from '../../infra/stack/child-spec.ts';
 import { stackFile } from '../../infra/stack/state.ts';
 import type { WorkerPool } from '../../infra/stack/index.ts';
-import type { ArmedFault } from '../../infra/faults/index.ts';
+import type { ArmedFault } from '../../log/faults/index.ts';
 import type { Standing } from '../inject.ts';
 import { onePool } from '../loop-under-test.ts';
 import type { StartedRun } from '../loop-under-test.ts';

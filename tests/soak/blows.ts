@@ -1,5 +1,5 @@
 /** Random faults of a run: when a process logs a given event, a process is killed that must have been alive. */
-import type { FaultFacts, FaultPoint } from '../../infra/faults/index.ts';
+import type { FaultFacts, FaultPoint } from '../../log/faults/index.ts';
 import { readStack } from '../../infra/stack/index.ts';
 import type { Alone } from '../one-at-a-time.ts';
 import type { Bed } from '../recovery/bed.ts';

@@ -115,7 +115,7 @@ async function undisturbed(bed: Bed, training: Training): Promise<Essence> {
   const state = await ended(run);
   if (state !== 'completed')
     throw new Error(
-      `${run.runId}: nothing disturbs it, and it is ${state}: ${JSON.stringify((await run.log.status())?.reason)}`,
+      `${run.runId}: nothing disturbs it, and it is ${state}: ${JSON.stringify((await run.log.status.newest())?.reason)}`,
     );
   return bed.essence(run);
 }
@@ -148,7 +148,7 @@ async function disturbed(
   });
   if (state !== 'completed')
     problems.push(
-      `it is ${state}: ${JSON.stringify((await run.log.status())?.reason)}\n${(await bed.loop.lines(run)).slice(-15).join('\n')}`,
+      `it is ${state}: ${JSON.stringify((await run.log.status.newest())?.reason)}\n${(await bed.loop.lines(run)).slice(-15).join('\n')}`,
     );
   const verdict = await verifyLedger(bed.loop.store, run.runId, { deep: true });
   problems.push(
@@ -170,14 +170,14 @@ async function disturbed(
 async function ended({ log }: StartedRun): Promise<string> {
   const state = await poll(
     async () => {
-      const status = await log.status();
+      const status = await log.status.newest();
       return status !== undefined && ['completed', 'failed', 'cancelled', 'stopped', 'paused'].includes(status.state)
         ? status.state
         : undefined;
     },
     { everyMs: 100, timeoutMs: patienceMs },
   );
-  return state ?? `stuck in state ${(await log.status())?.state}`;
+  return state ?? `stuck in state ${(await log.status.newest())?.state}`;
 }
 
 /** Every process is ready again, and no work is in progress. */

@@ -150,9 +150,9 @@ async function resumedTokens(
 async function completed({ log }: StartedRun): Promise<void> {
   let [position, since] = [-1, Date.now()];
   const isOver = async () => {
-    const state = (await log.status())?.state;
+    const state = (await log.status.newest())?.state;
     if (state === 'failed' || state === 'paused')
-      throw new Error(`the run is ${state}: ${JSON.stringify((await log.status())?.reason)}`);
+      throw new Error(`the run is ${state}: ${JSON.stringify((await log.status.newest())?.reason)}`);
     const now = (await log.head())?.position ?? -1;
     if (now !== position) [position, since] = [now, Date.now()];
     if (Date.now() - since > 180_000) throw new Error(`the run stands at iteration ${position} for three minutes`);

@@ -176,7 +176,7 @@ export class ControlFleet {
   async #observe(store: Store, runId: string): Promise<ObservedRun | undefined> {
     const log = this.#runs.get(runId) ?? new RunLog(store, runId);
     this.#runs.set(runId, log);
-    const status = await log.status();
+    const status = await log.status.newest();
     if (status === undefined || endedStates.has(status.state) || status.state === 'paused') {
       if (status !== undefined) this.#runs.delete(runId);
       return undefined;

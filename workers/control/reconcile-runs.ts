@@ -152,7 +152,7 @@ class RunReconciler {
   /** Signals the desired state when the workflow does not know it. */
   async #remind(run: NotedRun, { execution }: RunningWorkflow): Promise<void> {
     const { client, openStore } = this.#ports;
-    const status = await new RunLog(await openStore(run.store), run.runId).status();
+    const status = await new RunLog(await openStore(run.store), run.runId).status.newest();
     if (status === undefined || !this.#reminders.isDue(run.runId, execution, status)) return;
     if ((await knownDesiredState(client, run.runId)) !== status.wish)
       await tellRunWorkflow(client, run.runId, status.wish);
@@ -171,7 +171,7 @@ class RunReconciler {
    */
   async #standing({ runId, store }: NotedRun): Promise<'over' | 'new' | 'started'> {
     const log = new RunLog(await this.#ports.openStore(store), runId);
-    const status = await log.status();
+    const status = await log.status.newest();
     if (status === undefined) await log.ensureThere();
     if (status === undefined || !['queued', 'running', 'paused'].includes(status.state)) return 'over';
     const term = await log.newestTerm();

@@ -53,6 +53,6 @@ async function writeOne(note: MetricsNote, { home, openStore }: MetricsFilesPort
   if (!isComplete) return;
   forgetMetricsFile(home, note.runId);
   // A resume may have written the note again in between.
-  const state = (await log.status())?.state;
+  const state = (await log.status.newest())?.state;
   if (state !== undefined && !endedStates.has(state)) writeNote(home, note);
 }

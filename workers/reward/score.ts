@@ -10,12 +10,13 @@ import type { ScoreTable } from '../../core/wire/score-table.ts';
 import type { JobMessage } from '../../core/wire/messages.ts';
 import type { Store } from '../../core/ports/store.ts';
 import { fixScorerHint, shownModule } from '../../core/scorer-hint.ts';
-import { faultPoint } from '../../infra/faults/index.ts';
+import { faultPoint } from '../../log/faults/index.ts';
 import { getBlob, putJsonBlob } from '../../log/objects/blobs.ts';
 import { scorerPackages } from '../../rewards/host/scorer-packages.ts';
-import { whileRoomHere } from '../../infra/store/free-space.ts';
+import { whileRoomHere } from '../../log/objects/free-space.ts';
+import { readDataset } from '../../log/inputs/datasets.ts';
 import { modelFolder } from '../../log/inputs/model-facts.ts';
-import { OpenDatasets } from '../datasets.ts';
+import { OpenDatasets } from '../../models/open-datasets.ts';
 import { sampleAt, SampleKeys, samplesIn } from './ahead-samples.ts';
 import type { EndedSample } from '../engine/job/context.ts';
 import { KeptHosts } from './kept-hosts.ts';
@@ -61,7 +62,7 @@ export class RewardRole {
   readonly #hosts = new KeptHosts();
   /** Output limit of each run's scorers. */
   readonly #prints = new Map<string, PrintLimit>();
-  readonly #datasets = new OpenDatasets();
+  readonly #datasets = new OpenDatasets(readDataset);
 
   /** `aheadChanged`: samples of other rollout jobs than before are scored ahead. */
   constructor(cache: string, permitsOf: PermitsOf, aheadChanged: () => void = () => {}) {

@@ -58,7 +58,7 @@ async function modelOf(log: RunLog, name: string, config: unknown, loss: LossSet
   const spec = name === 'critic' ? readValueSpec(config) : readDecoderSpec(config);
   const options = { compute: 'fp32', deterministic: false, threads: 2, trainable: true } as const;
   const policy = new NativePolicy(createTrainer(spec, options));
-  const manifest = await log.newestCheckpoint();
+  const manifest = await log.checkpoints.newest();
   if (manifest === undefined) throw new Error('the run has no checkpoint');
   await policy.load(checkpointSource(log.store, log.runId, manifest.record, policy, () => {}, name));
   return { policy, loss };

@@ -108,7 +108,7 @@ describe('ckpt verify', () => {
 
   it('finds a damaged blob of a shard', async () => {
     const hurt = await fresh();
-    const [newest] = await hurt.log.checkpoints();
+    const [newest] = await hurt.log.checkpoints.all();
     damage(hurt, keys.blob(hurt.runId, (newest && shardsOf(newest.record)[1]?.blob) ?? ''));
     const { code, report } = await verify(hurt);
     expect(code).toBe(1);
@@ -122,7 +122,7 @@ describe('ckpt verify', () => {
 
   it('finds a manifest that names other digests, or is no JSON any more', async () => {
     const hurt = await fresh();
-    const [newest, oldest] = await hurt.log.checkpoints();
+    const [newest, oldest] = await hurt.log.checkpoints.all();
     const components = { actor: { ...actorOf(newest?.record.components ?? {}), steps: 4 } };
     writeFileSync(pathOf(hurt, newest?.key ?? ''), encodeRecord({ ...newest?.record, components }));
     writeFileSync(pathOf(hurt, oldest?.key ?? ''), '{');
@@ -200,7 +200,7 @@ describe('ckpt export', () => {
       code: 'InvalidInput',
     });
     const hurt = await fresh();
-    const [newest] = await hurt.log.checkpoints();
+    const [newest] = await hurt.log.checkpoints.all();
     damage(hurt, keys.blob(hurt.runId, (newest && shardsOf(newest.record)[0]?.blob) ?? ''));
     await expect(cli.petrel('ckpt', 'export', hurt.runId, '--out', 'damaged')).rejects.toMatchObject({
       code: 'DamagedBlob',

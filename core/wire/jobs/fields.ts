@@ -33,5 +33,19 @@ export const trains = {
 const trainsObject = z.strictObject(trains);
 export type Trains = z.infer<typeof trainsObject>;
 
+/** Which share of a run's training a trainer's job does. */
+export interface TrainerShare {
+  /** The components of the job, where the run is divided and has a trainer for others. Absent: all. */
+  readonly components?: readonly string[];
+  /** True when the job is one of the run's standby. */
+  readonly standby?: true;
+}
+
+/** The share of a job by its input, of whatever stage it is. */
+export function trainerShareOf(input: object): TrainerShare {
+  const { part, components, standby } = input as Partial<Trains> & { readonly standby?: true };
+  return { ...(part === true && components && { components }), ...(standby === true && { standby }) };
+}
+
 /** The base model of a run's states, and the arithmetic that makes them. */
 export const ofState = { model: digest, profile: numericProfile };

@@ -23,7 +23,8 @@ import type { UpdateInput, UpdateOutput } from './update.ts';
 
 export type { AlgorithmSettings, KlInRewardSettings, ScheduleSettings, TrainedBeside } from './algorithm.ts';
 export type * from './batch.ts';
-export type { Trains } from './fields.ts';
+export { trainerShareOf } from './fields.ts';
+export type { TrainerShare, Trains } from './fields.ts';
 export type * from './compare.ts';
 export type * from './open.ts';
 export { isScoringSettings } from './reward.ts';

@@ -7,8 +7,8 @@ import type { SamplingSettings } from '../../sampling-settings.ts';
 import { count, draws, engineName, recomputable, seed, some } from './fields.ts';
 
 /** `baseline`: the greedy response to each prompt of a training job, with which `remax` compares. */
-export const ROLLOUT_PURPOSES = ['train', 'baseline', 'validate'] as const;
-export type RolloutPurpose = (typeof ROLLOUT_PURPOSES)[number];
+const purposes = ['train', 'baseline', 'validate'] as const;
+export type RolloutPurpose = (typeof purposes)[number];
 
 const sampling = z.strictObject({
   temperature: z.number().nonnegative(),
@@ -29,7 +29,7 @@ const server = z.strictObject({
 /** Samples responses for some draws from exactly these weights. */
 export const rolloutInput = z.strictObject({
   ...recomputable,
-  purpose: z.enum(ROLLOUT_PURPOSES),
+  purpose: z.enum(purposes),
   /** Name of the engine that samples: `rollout.name`, or the one that asks servers. */
   sampler: engineName,
   /** The server that samples. Absent: the worker does. */

@@ -18,7 +18,7 @@ import type { Presence, Timing } from '../../../core/wire/messages.ts';
 import type { NewWeights } from '../../../core/wire/weights.ts';
 import { shownName } from '../../../core/wire/worker-identity.ts';
 import type { WorkerIdentity } from '../../../core/wire/worker-identity.ts';
-import { faultPoint } from '../../faults/index.ts';
+import { faultPoint } from '../../../log/faults/index.ts';
 import { AskedJobs } from './asked-jobs.ts';
 import { CancelledRuns } from './cancelled-runs.ts';
 import { Claimants } from './claimants.ts';

@@ -9,7 +9,7 @@ import { jobStream, jobStreamSubjects, jobSubject, ownJobSubject, runJobsFilter 
 import type { Timing } from '../../../core/wire/messages.ts';
 import { identityText } from '../../../core/wire/worker-identity.ts';
 import type { WorkerIdentity } from '../../../core/wire/worker-identity.ts';
-import { faultPoint } from '../../faults/index.ts';
+import { faultPoint } from '../../../log/faults/index.ts';
 import { purgeJournal, readEntries } from '../journal/journal-entries.ts';
 import { linkOf } from '../link.ts';
 import type { Link } from '../link.ts';

@@ -2,8 +2,8 @@
 import { makeJobId } from '../../../core/ids.ts';
 import type { JobRequest } from '../../../core/ports/jobs.ts';
 import type { Role } from '../../../core/roles.ts';
-import { roleOf } from '../../../core/wire/jobs/index.ts';
-import type { Stage, StageTypes, Trains, UpdateInput } from '../../../core/wire/jobs/index.ts';
+import { roleOf, trainerShareOf } from '../../../core/wire/jobs/index.ts';
+import type { Stage, StageTypes } from '../../../core/wire/jobs/index.ts';
 import { mostRecordChars, wireVersion } from '../../../core/wire/messages.ts';
 import type { JobMessage } from '../../../core/wire/messages.ts';
 import { digestOf } from '../../../log/objects/digest.ts';
@@ -52,6 +52,5 @@ export function messageOf({ request, jobId }: Job): JobMessage {
 
 /** What the choice of a trainer depends on. */
 export function trainerJobOf({ request: { runId, profile, input } }: Job): TrainerJob {
-  const { part, components, standby } = input as Partial<Trains & Pick<UpdateInput, 'standby'>>;
-  return { runId, profile, standby: standby === true, ...(part === true && components && { components }) };
+  return { runId, profile, standby: false, ...trainerShareOf(input) };
 }

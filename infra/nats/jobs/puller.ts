@@ -19,7 +19,7 @@ import {
 import type { ClaimReply, JobEvent, JobMessage, Timing } from '../../../core/wire/messages.ts';
 import type { Role } from '../../../core/roles.ts';
 import type { WorkerIdentity } from '../../../core/wire/worker-identity.ts';
-import { faultPoint } from '../../faults/index.ts';
+import { faultPoint } from '../../../log/faults/index.ts';
 import { provenFailure } from '../../../log/objects/result-proof.ts';
 import { askToDeclare } from '../declarations.ts';
 import { targetOf } from '../connection.ts';

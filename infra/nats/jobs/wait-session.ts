@@ -29,7 +29,7 @@ import { claimRequest, claimsOf, eventsOf, jobEvent, wireVersion } from '../../.
 import type { ClaimReply, ClaimRequest, JobEvent, Presence, Timing } from '../../../core/wire/messages.ts';
 import { placeWords, senderOf, shownName } from '../../../core/wire/worker-identity.ts';
 import type { WorkerIdentity, WorkerPlace } from '../../../core/wire/worker-identity.ts';
-import { faultPoint } from '../../faults/index.ts';
+import { faultPoint } from '../../../log/faults/index.ts';
 import { isFailureProven } from '../../../log/objects/result-proof.ts';
 import type { Choice } from './choices.ts';
 import type { Claimants } from './claimants.ts';

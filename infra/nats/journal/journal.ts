@@ -14,7 +14,7 @@ import {
   journalVersion,
 } from '../../../core/wire/journal.ts';
 import type { WorkerIdentity } from '../../../core/wire/worker-identity.ts';
-import { faultPoint } from '../../faults/index.ts';
+import { faultPoint } from '../../../log/faults/index.ts';
 import { messageProof } from '../../../log/objects/result-proof.ts';
 import { askToDeclare } from '../declarations.ts';
 import { readMessage } from '../incoming.ts';

@@ -6,7 +6,7 @@ import type { Tool } from '../../home.ts';
 import { NatsHealth } from '../../nats/health.ts';
 import { natsArgs, writeNatsConfig } from '../../nats/server.ts';
 import { ballastBytes } from '../../store/ballast.ts';
-import { freeBytes } from '../../store/free-space.ts';
+import { freeBytes } from '../../../log/objects/free-space.ts';
 import type { ChildSpec } from '../child-spec.ts';
 import { natsFolder, natsUrl, readEndpoints, stackFolder } from '../state.ts';
 import type { Endpoints } from '../state.ts';

@@ -22,7 +22,7 @@ import { withOutputs } from './batch-outputs.ts';
 import type { Layout, MadeOutputs } from './batch-outputs.ts';
 import { correctedRollout } from './corrected-rollout.ts';
 import type { CorrectedLayout } from './corrected-rollout.ts';
-import { tokenizerOf } from '../../tokenizers.ts';
+import { tokenizerOf } from '../../../models/loaded-tokenizers.ts';
 import { curriculumOfBatch } from './curriculum.ts';
 import { groupsOf } from './groups.ts';
 import { withModelScores } from './model-scores.ts';

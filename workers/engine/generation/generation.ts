@@ -4,7 +4,7 @@
  */
 import { at } from '../../../core/at.ts';
 import { PreemptedError, RetryableError } from '../../../core/errors.ts';
-import { faultPoint } from '../../../infra/faults/index.ts';
+import { faultPoint } from '../../../log/faults/index.ts';
 import type { RunId } from '../../../core/ids.ts';
 import type { DecodedTokens, GenerateRequest, Sampler } from '../../../core/ports/sampler.ts';
 import type { SamplingSettings } from '../../../core/sampling-settings.ts';

@@ -3,18 +3,19 @@ import type { Digest } from '../../../core/ids.ts';
 import type { Store } from '../../../core/ports/store.ts';
 import { checkedByMainThread, storesByUrl } from '../../../infra/store/open-stores.ts';
 import { watchedStore } from '../../../infra/store/watched.ts';
+import { readDataset } from '../../../log/inputs/datasets.ts';
 import { modelFolder, readModelManifest } from '../../../log/inputs/model-facts.ts';
 import type { ModelPart } from '../../../log/inputs/model-facts.ts';
 import { RunLog } from '../../../log/run/run-log.ts';
 import type { Dataset } from '../../../models/dataset-rows.ts';
-import { OpenDatasets } from '../../datasets.ts';
+import { OpenDatasets } from '../../../models/open-datasets.ts';
 import type { JobContext } from '../job/context.ts';
 
 export class HostFiles {
   readonly #cache: string;
   readonly #tick: () => void;
   readonly #stores = storesByUrl(checkedByMainThread);
-  readonly #datasets = new OpenDatasets();
+  readonly #datasets = new OpenDatasets(readDataset);
   readonly #watched = new WeakMap<Store, Store>();
 
   /** `cache`: folder for copies of remote models. `tick`: called for every piece that is read or written. */

@@ -14,7 +14,7 @@ import { recordFormat, weightsManifest } from '../../../core/records/schema.ts';
 import type { WeightsManifest } from '../../../core/records/schema.ts';
 import type { RolloutInput } from '../../../core/wire/jobs/index.ts';
 import type { NewWeights } from '../../../core/wire/weights.ts';
-import { faultPoint } from '../../../infra/faults/index.ts';
+import { faultPoint } from '../../../log/faults/index.ts';
 import { isIntact } from '../../../log/objects/blobs.ts';
 import { encodeRecord, readRecord } from '../../../log/objects/records.ts';
 import type { Samplers } from '../generation/samplers.ts';

@@ -1,7 +1,7 @@
 /** The engine's own thread. All heavy work of a worker happens here; the main thread only handles messages. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { PreemptedError, thrownToJson } from '../../../core/errors.ts';
-import { faultPoint } from '../../../infra/faults/index.ts';
+import { faultPoint } from '../../../log/faults/index.ts';
 import { serveWeights } from '../weights/holder-server.ts';
 import { EngineHost } from '../host/host.ts';
 import type { JobContext } from '../job/context.ts';

@@ -8,7 +8,7 @@ import { vocabOf } from '../../../models/config.ts';
 import { encodeTrajectories, singleTurn } from '../../../models/trajectories.ts';
 import type { Trajectories } from '../../../models/trajectories.ts';
 import { readConfigJson } from '../../../models/folder.ts';
-import { tokenizerOf } from '../../tokenizers.ts';
+import { tokenizerOf } from '../../../models/loaded-tokenizers.ts';
 import type { Completion, GenerationSettings } from '../generation/generation.ts';
 import type { EngineHost } from '../host/host.ts';
 import type { JobContext } from '../job/context.ts';

@@ -86,7 +86,7 @@ const samplesOf = ({ microSamples, microOffsets_M1 }: BatchIndex | BatchTensors,
   microSamples.subarray(at(microOffsets_M1, m), at(microOffsets_M1, m + 1));
 
 /** Keeps the shard in use, and reads the next one beside it. */
-export class BatchInShards implements ReadableBatch {
+class BatchInShards implements ReadableBatch {
   readonly index: BatchIndex;
   readonly #read: (k: number) => Promise<BatchTensors>;
   readonly #kept = new Map<number, Promise<BatchTensors>>();

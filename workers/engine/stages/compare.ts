@@ -12,7 +12,7 @@ import { putJsonBlob } from '../../../log/objects/blobs.ts';
 import { padTokenOf } from '../../../models/config.ts';
 import type { Sequence } from '../../../models/dataset-rows.ts';
 import { readConfigJson } from '../../../models/folder.ts';
-import { tokenizerOf } from '../../tokenizers.ts';
+import { tokenizerOf } from '../../../models/loaded-tokenizers.ts';
 import type { EngineHost } from '../host/host.ts';
 import type { JobContext } from '../job/context.ts';
 import { byScores, judged, wholeOf } from '../batch/judge.ts';

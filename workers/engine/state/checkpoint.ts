@@ -9,7 +9,7 @@ import { namedBlockHash } from '../../../core/records/block-hash.ts';
 import type { Components } from '../../../core/records/components.ts';
 import { recordFormat } from '../../../core/records/schema.ts';
 import type { CheckpointManifest, ComponentCheckpoint, ShardInfo } from '../../../core/records/schema.ts';
-import { faultPoint } from '../../../infra/faults/index.ts';
+import { faultPoint } from '../../../log/faults/index.ts';
 import type { PartOfCheckpoint } from '../../../core/wire/jobs/index.ts';
 import { putJsonBlob, putLargeBlob, streamBlob } from '../../../log/objects/blobs.ts';
 import { putManifest } from '../../../log/objects/manifests.ts';

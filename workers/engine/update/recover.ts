@@ -10,7 +10,7 @@ import { restoreMetrics } from '../../../core/metrics.ts';
 import { keys } from '../../../core/records/keys.ts';
 import { checkpointManifest } from '../../../core/records/schema.ts';
 import type { ComponentCheckpoint } from '../../../core/records/schema.ts';
-import { faultPoint } from '../../../infra/faults/index.ts';
+import { faultPoint } from '../../../log/faults/index.ts';
 import type { Call } from '../../../core/ports/policy.ts';
 import { runStateOf } from '../../../log/objects/digest.ts';
 import type { PartRoots } from '../../../log/objects/digest.ts';
@@ -102,7 +102,7 @@ async function positionOf(
   { log, follows }: Pick<RecoverPorts, 'log' | 'follows'>,
 ): Promise<number | undefined> {
   if (state.tag === undefined) return undefined;
-  const newest = (await log.newestCheckpointName(upTo))?.iteration ?? 0;
+  const newest = (await log.checkpoints.newestName(upTo))?.iteration ?? 0;
   for (let k = upTo; k >= newest && k >= upTo - 50; k--) {
     const there = await log.at(k).catch((error: unknown) => {
       if (isDamage(error)) return undefined; // a hole: the replay reaches it and throws an error with a hint
@@ -133,7 +133,7 @@ export async function hasApplied({ batch }: Applied, k: number, log: RunLog): Pr
 
 /** A damaged checkpoint is reported and skipped; the base model can always be loaded. */
 async function loadNewest(state: RunState, upTo: number, ports: RecoverPorts): Promise<number> {
-  for await (const name of ports.log.eachCheckpointName(upTo)) {
+  for await (const name of ports.log.checkpoints.eachName(upTo)) {
     try {
       await loadNamed(state, name, ports);
       ports.say(`loaded checkpoint ${name.iteration}`);

@@ -11,7 +11,7 @@ import { signalAndNoise } from '../../../core/rl/variance-proxy.ts';
 import { mergeStepMetrics } from '../../../core/rl/merge-step-metrics.ts';
 import type { BatchTensors } from '../../../models/batch-tensors.ts';
 import type { UpdateOutput } from '../../../core/wire/jobs/index.ts';
-import { faultPoint } from '../../../infra/faults/index.ts';
+import { faultPoint } from '../../../log/faults/index.ts';
 import type { Stored } from '../../../log/objects/records.ts';
 import { studentPass } from '../losses/distil.ts';
 import { numberToJson } from '../samples/json-numbers.ts';

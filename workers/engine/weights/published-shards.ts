@@ -8,7 +8,7 @@ import type { EngineParameter } from '../../../core/parameters.ts';
 import { publishedTensors } from '../../../core/records/publications.ts';
 import type { Publication, PublishedTensor } from '../../../core/records/publications.ts';
 import type { ShardInfo, WeightsManifest } from '../../../core/records/schema.ts';
-import { faultPoint } from '../../../infra/faults/index.ts';
+import { faultPoint } from '../../../log/faults/index.ts';
 import { putLargeBlob, putStreamedBlob, streamBlob } from '../../../log/objects/blobs.ts';
 import { defaultShardBytes, readShardTensors } from '../../../models/checkpoint.ts';
 import { layOut, safetensorsPieces } from '../../../models/safetensors.ts';

@@ -5,8 +5,7 @@
  */
 import type { ValueOf } from './conversions.ts';
 
-export const IMPORT_ENGINES = ['native', 'torch'] as const;
-export type ImportEngine = (typeof IMPORT_ENGINES)[number];
+export type ImportEngine = 'native' | 'torch';
 
 export interface EngineChoice {
   readonly trainer: ImportEngine;

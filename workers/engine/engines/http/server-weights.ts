@@ -25,7 +25,7 @@ import { serverNonsense, serverShared, wrongServer } from '../../../../infra/sam
 import { loadingLabel, ownLabel, untouched } from '../../../../infra/sampling-servers/sampling-api.ts';
 import type { SamplingApi, ServerFacts } from '../../../../infra/sampling-servers/sampling-api.ts';
 import { digestOf } from '../../../../log/objects/digest.ts';
-import { checkRoom } from '../../../../infra/store/free-space.ts';
+import { checkRoom } from '../../../../log/objects/free-space.ts';
 import { copyCompanions } from '../../../../models/folder.ts';
 import { inTurn } from './folder-turn.ts';
 import { areNear, isNear, isSame } from './numbers.ts';

@@ -14,8 +14,8 @@ import { RankGroup } from './rank-group.ts';
 import type { GroupOptions } from './rank-group.ts';
 import { RankSampler } from './rank-sampler.ts';
 
-export const torchName = 'torch';
-export const hfName = 'hf';
+const torchName = 'torch';
+const hfName = 'hf';
 
 export interface TorchOptions extends EngineEnvironment, Pick<GroupOptions, 'hungAfterSeconds' | 'onLine' | 'onStart'> {
   /** Threads of this machine's processor for a group, divided among its ranks. */

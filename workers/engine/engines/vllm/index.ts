@@ -5,7 +5,7 @@ import { startGroup } from '../torch/index.ts';
 import type { TorchOptions } from '../torch/index.ts';
 import { RankSampler } from '../torch/rank-sampler.ts';
 
-export const vllmName = 'vllm';
+const vllmName = 'vllm';
 
 export function vllmSamplers(options: TorchOptions): SamplingEngine {
   const { device, versions } = options;

@@ -1,6 +1,6 @@
 /** Tokenizers by folder, loaded once per thread, because a large vocabulary takes a tenth of a second to read. */
-import { openTokenizer } from '../models/tokenizer.ts';
-import type { Tokenizer } from '../models/tokenizer.ts';
+import { openTokenizer } from './tokenizer.ts';
+import type { Tokenizer } from './tokenizer.ts';
 
 const loaded = new Map<string, Promise<Tokenizer>>();
 
