@@ -67,8 +67,11 @@ export async function storeParts(store: Store, size: BatchSize): Promise<Advanta
 }
 
 /** Says something of every token, and counts what it is asked for. */
-export class CountingEngine implements Pick<PolicyEngine, 'lanes' | 'forward' | 'backward' | 'discard' | 'step'> {
+export class CountingEngine
+  implements Pick<PolicyEngine, 'lanes' | 'outputs' | 'forward' | 'backward' | 'discard' | 'step'>
+{
   readonly lanes = 1;
+  readonly outputs = ['logProbs'] as const;
   scoredTokens = 0;
   trainedTokens = 0;
   steps = 0;

@@ -23,7 +23,6 @@ import type { BatchRecord, StatusEntry, UpdateRecord } from '../core/records/sch
 import type { RunState, DesiredState } from '../core/run-states.ts';
 import { liveNote, liveSubject } from '../core/wire/messages.ts';
 import type { LiveMessage } from '../core/wire/messages.ts';
-import { desiredStateSignal } from '../core/wire/workflow.ts';
 import type { RunOutcome } from '../core/wire/workflow.ts';
 import { petrelHome } from '../infra/home.ts';
 import { connectNats } from '../infra/nats/connection.ts';
@@ -240,7 +239,8 @@ export class LoopUnderTest {
     }
     await appendStatus(run.log, { wish: 'run', ...(paused ? {} : { state: 'queued' as const }) }, new Date());
     await this.drive(run, kind);
-    await this.client.workflow.getHandle(run.runId).signal(desiredStateSignal, 'run');
+    // A run that pauses or ends again at once may have no workflow any more.
+    await tellRunWorkflow(this.client, run.runId, 'run');
   }
 
   /**
