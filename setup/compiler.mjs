@@ -18,10 +18,22 @@ const keptVariables = ['PATH', 'LD_LIBRARY_PATH', 'HOME', 'TMPDIR', 'USER'];
  * and what it starts the program with are not. Undefined where there is none.
  */
 export function cxxCompiler() {
+  return [...namedCompilers(), 'c++', 'g++', 'clang++'].map(pathOf).find((path) => path !== undefined);
+}
+
+/** The value of CXX when it names no program that is there; else undefined. */
+export function absentCxx() {
+  const names = namedCompilers();
+  return names.length === 0 || names.some((name) => pathOf(name) !== undefined) ? undefined : names[0];
+}
+
+/** What CXX may name: the whole of it, or the program in a command. */
+function namedCompilers() {
   const named = process.env.CXX?.trim() ?? '';
+  if (named === '') return [];
   const words = named.split(/\s+/).filter((word) => !word.startsWith('-') && !word.includes('='));
-  const programs = words.filter((word) => !launchers.test(word.slice(word.lastIndexOf('/') + 1)));
-  return [named, programs[0], 'c++', 'g++', 'clang++'].map(pathOf).find((path) => path !== undefined);
+  const [program] = words.filter((word) => !launchers.test(word.slice(word.lastIndexOf('/') + 1)));
+  return program === undefined ? [named] : [named, program];
 }
 
 const pathOf = (name) => {

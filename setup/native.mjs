@@ -3,7 +3,7 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkoutStamp, contentHash, filesBelow, sha256, writeAtomically } from './places.mjs';
-import { buildNative, compilerIdentity, configuration, generator } from './compiler.mjs';
+import { absentCxx, buildNative, compilerIdentity, configuration, cxxCompiler, generator } from './compiler.mjs';
 import { SetupError } from './report.mjs';
 
 const sources = /(\.(c|cc|cpp|h|hpp|inc|cmake|map)|CMakeLists\.txt)$/;
@@ -34,6 +34,8 @@ export function nativeStep({ root, force, cores }) {
       writeAtomically(`${addon}.sha256`, sha256(addon));
       stamp.write(built);
       forced = false;
+      const absent = absentCxx();
+      return absent === undefined ? undefined : `by ${cxxCompiler()}: CXX=${absent} is not there`;
     },
   };
 }

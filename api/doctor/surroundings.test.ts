@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { defaultPools, writeConfig } from '../../infra/stack/state.ts';
 import { surroundings } from './surroundings.ts';
 
@@ -49,4 +49,18 @@ it('says that machines cannot join at an address that is gone', async () => {
 it('knows the C library and the compiler of this machine', async () => {
   expect(await line('C library')).toMatchObject({ status: 'green', detail: expect.stringMatching(/^glibc 2\.\d+/) });
   expect((await line('compiler')).detail).toMatch(/CXXFLAGS|apt-get|none/);
+});
+
+it('says that a compiler which CXX names is not there', async () => {
+  vi.stubEnv('CXX', 'ccache /opt/gone/g++ -m64');
+  expect(await line('compiler')).toMatchObject({
+    status: 'yellow',
+    detail: expect.stringContaining('CXX=ccache /opt/gone/g++ -m64 is not there'),
+  });
+  vi.unstubAllEnvs();
+});
+
+it('names a proxy of gRPC alone', async () => {
+  const { detail } = await line('proxy', { grpc_proxy: 'http://proxy.test:3128' });
+  expect(detail).toContain('grpc_proxy is not used');
 });

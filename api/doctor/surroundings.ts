@@ -63,16 +63,19 @@ function cLibrary(): DoctorResult {
 /** Only a checkout, and a package on another system than it was built for, need one. */
 async function compiler(): Promise<DoctorResult> {
   const file = join(packageRoot(), 'setup/compiler.mjs');
-  const { cxxCompiler } = (await import(pathToFileURL(file).href)) as { cxxCompiler(): string | undefined };
+  const { absentCxx, cxxCompiler } = (await import(pathToFileURL(file).href)) as Record<
+    'absentCxx' | 'cxxCompiler',
+    () => string | undefined
+  >;
   const path = cxxCompiler();
   if (path === undefined)
     return { status: 'yellow', detail: 'none: the engine cannot be built here', fix: 'apt-get install g++ cmake' };
   const said = spawnSync(path, ['--version'], { encoding: 'utf8' }).stdout?.split('\n')[0];
-  const named = process.env['CXX'] ?? '';
-  if (named !== '' && !named.split(/\s+/).some((word) => word === path || path.endsWith(`/${word}`)))
+  const absent = absentCxx();
+  if (absent !== undefined)
     return {
       status: 'yellow',
-      detail: `CXX=${named} is not there; ${path} is used: ${said}`,
+      detail: `CXX=${absent} is not there; ${path} is used: ${said}`,
       fix: 'unset CXX, or correct it',
     };
   return green(`${path}: ${said}; CXXFLAGS and the like are not used`);
