@@ -21,7 +21,8 @@ import type { LossInputs, StepTotals } from '../losses/loss-terms.ts';
 import { cutMicroBatch } from '../losses/micro-batch.ts';
 import type { MicroBatch } from '../losses/micro-batch.ts';
 import type { OwnLoss } from '../job/own-modules.ts';
-import { learnsFirst, primeCoefficients, withPrimeAdvantages } from '../losses/prime.ts';
+import { primeCoefficients } from '../losses/prime.ts';
+import { rewritingOf } from '../losses/rewriting.ts';
 import { dpoCoefficients, rewardModelCoefficients } from '../losses/pair-loss.ts';
 import { packWhole } from '../samples/sequence-ends.ts';
 import type { RunState } from '../state/state.ts';
@@ -56,15 +57,16 @@ export async function applyBatch(
   faultPoint('write.dirty', facts);
   const trained: Record<string, Trained> = {};
   let known = batch;
-  let ofPrime: Readonly<Record<string, number>> = {};
-  const learnFirst = ([, { loss }]: (typeof components)[number]) => learnsFirst(loss);
+  let ofRewriting: Readonly<Record<string, number>> = {};
+  const learnFirst = ([, { loss }]: (typeof components)[number]) => rewritingOf(loss) !== undefined;
   for (const [name, settings] of [...components.filter(learnFirst), ...components.filter((one) => !learnFirst(one))]) {
     const engine = componentOf(state.engines, name);
     trained[name] = await train({ name, engine, settings, record, batch: known, call, ownLoss }, () =>
       tick(++done, total),
     );
-    if (learnsFirst(settings.loss) && micros > 0)
-      ({ batch: known, metrics: ofPrime } = await withPrimeAdvantages(engine, settings, record.layout, known, call));
+    const rewriting = rewritingOf(settings.loss);
+    if (rewriting !== undefined && micros > 0)
+      ({ batch: known, metrics: ofRewriting } = await rewriting(engine, settings, record.layout, known, call));
   }
   const changed = new Set(Object.keys(trained).filter((name) => trained[name]?.steps.some((step) => step.taken)));
   const digests = await state.seal(call, { parent, batch: digest, changed });
@@ -85,7 +87,7 @@ export async function applyBatch(
       steps: [...componentOf(trained, name).steps],
     })),
     after: { ...record.after, badSteps: taken ? 0 : record.before.badSteps + 1 },
-    metrics: metricsOf(trained, record, batch.index.rewards_S.length, ofPrime),
+    metrics: metricsOf(trained, record, batch.index.rewards_S.length, ofRewriting),
   };
 }
 
@@ -320,7 +322,7 @@ function metricsOf(
   trained: Components<Trained>,
   record: BatchRecord,
   samples: number,
-  ofPrime: Readonly<Record<string, number>>,
+  ofRewriting: Readonly<Record<string, number>>,
 ): UpdateOutput['metrics'] {
   const { critic, logZ, rewardModel } = trained;
   const main = trained[mainName(record.components)];
@@ -330,7 +332,7 @@ function metricsOf(
     ...(critic && mergeSteps(critic, 'critic')),
     ...(logZ && mergeSteps(logZ, 'log_z')),
     ...(rewardModel && mergeSteps(rewardModel, 'reward_model')),
-    ...ofPrime,
+    ...ofRewriting,
   };
   return Object.fromEntries(Object.entries(all).map(([name, value]) => [name, numberToJson(value)]));
 }
