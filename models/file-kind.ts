@@ -35,8 +35,9 @@ const toParquet = (read: string) => (file: string) =>
   `python3 -c "import sys, pyarrow, pyarrow.parquet as pq; pq.write_table(${read}, sys.argv[2])" ${quoted(file)} ${stem(file)}.rows.parquet`;
 const again = (what: string) => () => `get the file again: ${what}`;
 const unpack = (command: string) => (file: string) => `${command} ${quoted(file)}`;
-/** The names of these files need not end as the program expects. */
-const decompress = (command: string) => (file: string) => `${command} < ${quoted(file)} > ${stem(file)}.rows.jsonl`;
+/** The names of these files need not end as the program expects, and what is in them is known by its first bytes. */
+const decompress = (command: string) => (file: string) =>
+  `${command} < ${quoted(file)} > ${quoted(`${file}.unpacked`)}`;
 
 /** Kinds that begin with these bytes, `at` an offset. */
 const signatures: readonly (Omit<Other, 'type'> & { readonly bytes: string; readonly at?: number })[] = [

@@ -33,7 +33,7 @@ describe('a file of a model that is something else', () => {
           [file, 'a pointer of Git LFS', pointer, /^git -C \S+ lfs pull$/],
           [file, 'a page of HTML', page, /get the file again/],
           [file, 'the file is empty', '', /get the file again/],
-          [file, 'compressed by zstd', Buffer.from('\x28\xb5\x2f\xfd\0\0\0\0\0\0\0\0', 'latin1'), /^zstd -d /],
+          [file, 'compressed by zstd', Buffer.from('\x28\xb5\x2f\xfd\0\0\0\0\0\0\0\0', 'latin1'), /^zstd -dc < /],
         ] as const,
     ),
   )('is named, with what to type: %s, %s', async (file, found, content, hint) => {

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { at } from '../../core/at.ts';
+import { metricInfo } from '../../core/metrics.ts';
 import { packageRoot, petrelHome } from '../../infra/home.ts';
 import { readEnvironment } from '../../infra/engines/environment.ts';
 import { readDecoderShape } from '../../models/decoder-shape.ts';
@@ -82,6 +83,7 @@ describe('a run of a tiny Qwen3 mixture, on two ranks', () => {
 
   it('says how its experts were used, and learns what the weight of its auxiliary loss asks for', async () => {
     const [alone, weighted] = [await trained(0), await trained(1)];
+    expect(Object.keys(at(weighted.metrics, 0)).filter((name) => metricInfo(name) === undefined)).toEqual([]);
     for (const [k, { 'actor/router_aux_loss': value, ...others }] of weighted.metrics.entries()) {
       const ofAlone = at(alone.metrics, k);
       const loss = Number(others['actor/loss']);
