@@ -3,8 +3,9 @@
 usage: check_hf.py FOLDER < {"texts": [[token, …], …]}            (ids, so that only the model is compared)
        check_hf.py --make PARENT < {"texts": [[token, …], …]}     (makes random models of odd shapes, a folder each)
 
-Prints one JSON object per folder: {"about", "folder", "logProbs": [[…], …], "bf16": [[…], …]}. logProbs are of the model in
-float64, so that all rounding that shows is petrel's; bf16 are of its fp32 weights under torch's autocast to bfloat16.
+Prints one JSON object per folder: {"about", "folder", "logProbs": [[…], …], "bf16": [[…], …]}. logProbs are of the
+model in float64, so that all rounding that shows is petrel's; bf16 are of its fp32 weights under torch's autocast to
+bfloat16.
 """
 import json
 import os

@@ -4,15 +4,10 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { packageRoot } from '../infra/home.ts';
-import { brokenSentences, longLines } from './architecture/comments.ts';
+import { brokenSentences, longLines, longProse } from './architecture/comments.ts';
 
 const ROOT = packageRoot();
-const listed = execFileSync('git', ['ls-files', '-z', '*.ts', '*.mjs', '*.js', '*.cpp', '*.h'], { cwd: ROOT });
-const sources = listed
-  .toString()
-  .split('\0')
-  .filter((path) => path !== '' && !path.startsWith('tests/golden/') && !path.startsWith('tests/histories/'))
-  .map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }));
+const sources = textsOf('*.ts', '*.mjs', '*.js', '*.cpp', '*.h');
 
 describe('every source file', () => {
   it('has doc comments whose first sentence has a subject', () => {
@@ -20,7 +15,10 @@ describe('every source file', () => {
   });
 
   it('has no line of more than 120 columns, except for what is in quotes', () => {
-    expect(sources.flatMap(longLines)).toEqual([]);
+    const others = textsOf('*.py', 'native/CMakeLists.txt', 'examples/**/*.yaml');
+    expect([...sources, ...others].flatMap(longLines)).toEqual([]);
+    const pages = textsOf('tests/kept-stores/README.md');
+    expect(pages.flatMap(({ text }) => longProse(text))).toEqual([]);
   });
 });
 
@@ -50,5 +48,32 @@ describe('a line', () => {
 
   it('may be longer for its strings', () => {
     expect(longLines({ path: 'a.ts', text: `f('${long}', \`\n${long} \${f("b")}\n\`, /${long}/);` })).toEqual([]);
+    expect(longLines({ path: 'a.py', text: `f("${long}", '${long}')  # it's` })).toEqual([]);
+  });
+
+  it.each([`# ${long}`, `f('#')  # it's ${long}'s`, `"""${long}"""`, `"""\na ${long}\n"""`, `${long} = 1`])(
+    'is too long beside comments with #: %s',
+    (text) => {
+      expect(longLines({ path: 'a.py', text })).toHaveLength(1);
+    },
+  );
+
+  it('has as many columns as characters', () => {
+    expect(longLines({ path: 'a.yaml', text: `# ${'🙂'.repeat(118)}` })).toEqual([]);
+    expect(longLines({ path: 'a.yaml', text: `# ${'🙂'.repeat(119)}` })).toHaveLength(1);
+  });
+
+  it('may be one long address', () => {
+    expect(longLines({ path: 'a.py', text: `# https://a.test/${long}` })).toEqual([]);
+    expect(longLines({ path: 'a.py', text: `# See https://a.test/${long}` })).toHaveLength(1);
   });
 });
+
+/** Files of the repository that git lists for the patterns. */
+function textsOf(...patterns: string[]) {
+  return execFileSync('git', ['ls-files', '-z', ...patterns], { cwd: ROOT })
+    .toString()
+    .split('\0')
+    .filter((path) => path !== '' && !path.startsWith('tests/golden/') && !path.startsWith('tests/histories/'))
+    .map((path) => ({ path, text: readFileSync(join(ROOT, path), 'utf8') }));
+}

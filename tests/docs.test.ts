@@ -13,6 +13,7 @@ import { loadRecipe } from '../api/recipes/recipe-file.ts';
 import { checkFleetSpec } from '../core/fleet/spec.ts';
 import { checkRecipe, recipeReference, runIssues } from '../core/recipe/index.ts';
 import { packageRoot } from '../infra/home.ts';
+import { longProse } from './architecture/comments.ts';
 import { cliHome } from './cli.ts';
 import { doorsOf, withLinks, withoutLinks } from './docs/doors.ts';
 import { buildRun } from './run-builder.ts';
@@ -79,7 +80,7 @@ describe('the lines of a page', () => {
   it.each(guides.map(({ path }) => path))(
     'of %s have at most 120 columns, except for tables, code and links',
     (path) => {
-      expect(longLinesOf(page(path))).toEqual([]);
+      expect(longProse(page(path))).toEqual([]);
     },
   );
 });
@@ -251,13 +252,6 @@ function markdownUnder(folder: string): string[] {
     if (entry.isDirectory()) return SKIPPED.has(entry.name) ? [] : markdownUnder(path);
     return entry.name.endsWith('.md') ? [path] : [];
   });
-}
-
-/** Lines of prose that are too long. A row of a table cannot be broken, and neither can code or a long link. */
-function longLinesOf(text: string): string[] {
-  const prose = text.replace(/^```[\s\S]*?^```/gm, '').split('\n');
-  const isWhole = /^\s*(?:\||\S*\]\(\S+\)\S*$|`[^`]+`\S*$|\S+$)/;
-  return prose.filter((line) => [...line].length > 120 && !isWhole.test(line));
 }
 
 /** Targets of links outside of code. */

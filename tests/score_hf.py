@@ -1,4 +1,6 @@
-"""Scores of a sequence classifier by transformers: score_hf.py <folder>, with a list of lists of token ids as JSON on standard input."""
+"""Scores of a sequence classifier by transformers: score_hf.py <folder>, with a list of lists of token ids as JSON on
+standard input.
+"""
 
 import json
 import sys
@@ -19,6 +21,12 @@ with torch.no_grad():
     padded = torch.tensor([ids + [pad] * (longest - len(ids)) for ids in sequences])
     together = model(padded, attention_mask=(padded != pad).long()).logits.tolist()
 json.dump(
-    {"class": type(model).__name__, "labels": model.config.num_labels, "keys": missing, "scores": one_by_one, "together": together},
+    {
+        "class": type(model).__name__,
+        "labels": model.config.num_labels,
+        "keys": missing,
+        "scores": one_by_one,
+        "together": together,
+    },
     sys.stdout,
 )

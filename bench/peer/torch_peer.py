@@ -5,9 +5,10 @@ usage: torch_peer.py '<work as JSON>'
 Says {"ready", "about"} when the model is warm, then answers every line on stdin with {"value": …} of one turn. The work
 names its shapes itself (bench/sizes.ts), so that both sides always have the same.
 
-Training: forward, log-prob of every scored token, clipped policy loss with an importance ratio, backward, gradient clipping,
-fused AdamW on fp32 weights; bf16 is autocast. Logits are computed for scored tokens only. Decoding: generate() with sampling
-at temperature 1, in bf16 weights; the time of its first token belongs to the prefill and not to the decoding.
+Training: forward, log-prob of every scored token, clipped policy loss with an importance ratio, backward, gradient
+clipping, fused AdamW on fp32 weights; bf16 is autocast. Logits are computed for scored tokens only. Decoding:
+generate() with sampling at temperature 1, in bf16 weights; the time of its first token belongs to the prefill and not
+to the decoding.
 """
 import json
 import sys

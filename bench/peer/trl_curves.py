@@ -3,8 +3,8 @@
 usage: trl_curves.py '<work as JSON>'
 
 Says {"about"}, then for each seed {"seed", "rewards"}: the mean reward of the responses of each iteration, before the
-iteration's update. The work names the model's folder, the rows, the seeds and every setting (bench/learning/curves/settings.ts),
-so that both sides have the same.
+iteration's update. The work names the model's folder, the rows, the seeds and every setting
+(bench/learning/curves/settings.ts), so that both sides have the same.
 """
 import importlib.metadata
 import json
@@ -53,7 +53,8 @@ def trainer_of(algorithm):
 
 
 def keep_groups_together():
-    """TRL mixes the responses of an iteration before it cuts them into mini-batches; this leaves them in their order."""
+    """TRL mixes the responses of an iteration before it cuts them into mini-batches; this leaves them in their order.
+    """
     from trl.trainer import grpo_trainer
 
     grpo_trainer.shuffle_sequence_dict = lambda batch: batch

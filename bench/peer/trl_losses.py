@@ -2,13 +2,13 @@
 
 usage: trl_losses.py '<work as JSON>'
 
-Says {"about"}, then for each task {"task", "loss", "ratios", "gradients"}: the smallest and largest probability ratio, and the
-file with the gradient of every parameter. A task names a Hugging Face folder with the policy, which also has
+Says {"about"}, then for each task {"task", "loss", "ratios", "gradients"}: the smallest and largest probability ratio,
+and the file with the gradient of every parameter. A task names a Hugging Face folder with the policy, which also has
 batch.safetensors (core/records/FORMAT.md, "Batch tensors") and critic.safetensors, the samples of the optimiser step,
 and the settings of the loss.
 
-TRL's losses are called as its trainers call them: `compute_loss` on inputs with prompts padded on the left and responses
-padded on the right. Everything is in fp32.
+TRL's losses are called as its trainers call them: `compute_loss` on inputs with prompts padded on the left and
+responses padded on the right. Everything is in fp32.
 """
 import importlib.metadata
 import json
@@ -120,7 +120,8 @@ def trl_loss(task, model, batch, folder, place):
     old = batch.column("old_log_probs")
     if task["comparison"] == "rloo":
         inputs["advantages"] = first_of_row(inputs["advantages"], batch.mask)
-        # TRL's RLOO always reads them. With one optimiser step petrel records none: they are those of its own forward pass.
+        # TRL's RLOO always reads them. With one optimiser step petrel records none: they are those of its own forward
+        # pass.
         if old is None:
             with torch.no_grad():
                 old = log_probs_of(model, batch, task["loss"]["temperature"])[0]
@@ -155,7 +156,9 @@ def mean_of(values, mask, loss):
 
 
 def ppo_loss(task, model, batch):
-    """Clipped objective with a dual clip (Ye et al. 2020), entropy bonus, and KL to the reference (k3 of Schulman 2020)."""
+    """Clipped objective with a dual clip (Ye et al. 2020), entropy bonus, and KL to the reference (k3 of Schulman
+    2020).
+    """
     loss = task["loss"]
     now, entropy = log_probs_of(model, batch, loss["temperature"])
     old = batch.column("old_log_probs")

@@ -2,9 +2,10 @@
 
 usage: trl_peer.py '<work as JSON>'
 
-Says {"ready", "about"}, then answers every line on stdin with {"values": {"seconds", "bytes"}}: the median time of a whole
-iteration in TRL's fastest setting, and the peak memory of one whose micro-batch has as many sequences as petrel's. Each
-setting runs in a process of its own. The work names the model's folder, the rows, the lesson's sizes and the settings.
+Says {"ready", "about"}, then answers every line on stdin with {"values": {"seconds", "bytes"}}: the median time of a
+whole iteration in TRL's fastest setting, and the peak memory of one whose micro-batch has as many sequences as
+petrel's. Each setting runs in a process of its own. The work names the model's folder, the rows, the lesson's sizes and
+the settings.
 """
 import json
 import re
@@ -48,7 +49,9 @@ class PeakPss(threading.Thread):
     def run(self):
         while True:
             with open("/proc/self/smaps_rollup", encoding="utf8") as rollup:
-                self.bytes = max(self.bytes, next(int(line.split()[1]) for line in rollup if line.startswith("Pss:")) * 1024)
+                self.bytes = max(
+                    self.bytes, next(int(line.split()[1]) for line in rollup if line.startswith("Pss:")) * 1024
+                )
             time.sleep(PSS_EVERY)
 
 

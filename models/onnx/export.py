@@ -1,8 +1,9 @@
-"""Writes a sequence classifier of transformers as ONNX: export.py <folder> <new folder>. The last line of standard output is JSON.
+"""Writes a sequence classifier of transformers as ONNX: export.py <folder> <new folder>. The last line of standard
+output is JSON.
 
-The graph takes `input_ids` and `attention_mask`, both int64 [batch, sequence] and padded on the right, and gives `logits`,
-float32 [batch, 1]. {"refused": reason} says that the folder is no reward model; otherwise the JSON holds token sequences with
-the scores that transformers gives them one by one, for a comparison with the written file.
+The graph takes `input_ids` and `attention_mask`, both int64 [batch, sequence] and padded on the right, and gives
+`logits`, float32 [batch, 1]. {"refused": reason} says that the folder is no reward model; otherwise the JSON holds
+token sequences with the scores that transformers gives them one by one, for a comparison with the written file.
 """
 
 import json
@@ -63,7 +64,9 @@ def sequences_for(vocab, pad, longest):
 
 def export(model, path):
     pad = model.config.pad_token_id
-    ids = torch.tensor([[(3 + i) % 11 + (1 if (3 + i) % 11 >= pad else 0) for i in range(5)], [1 if pad != 1 else 2] * 3 + [pad] * 2])
+    ids = torch.tensor(
+        [[(3 + i) % 11 + (1 if (3 + i) % 11 >= pad else 0) for i in range(5)], [1 if pad != 1 else 2] * 3 + [pad] * 2]
+    )
     mask = torch.tensor([[1] * 5, [1] * 3 + [0] * 2])
     shape = {0: torch.export.Dim("batch"), 1: torch.export.Dim("sequence")}
     program = torch.onnx.export(
@@ -89,9 +92,21 @@ def main(folder, out):
     longest = getattr(model.config, "max_position_embeddings", None) or 64
     sequences = sequences_for(model.config.vocab_size, model.config.pad_token_id, longest)
     with torch.no_grad():
-        scores = [float(model(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.long)).logits) for ids in sequences]
+        scores = [
+            float(model(torch.tensor([ids]), attention_mask=torch.ones(1, len(ids), dtype=torch.long)).logits)
+            for ids in sequences
+        ]
         export(model, os.path.join(out, "model.onnx"))
-    print(json.dumps({"class": type(model).__name__, "padToken": model.config.pad_token_id, "sequences": sequences, "scores": scores}))
+    print(
+        json.dumps(
+            {
+                "class": type(model).__name__,
+                "padToken": model.config.pad_token_id,
+                "sequences": sequences,
+                "scores": scores,
+            }
+        )
+    )
 
 
 main(*sys.argv[1:])

@@ -1,4 +1,6 @@
-"""Refreshes jinja2-cases.json: what jinja2, set up as transformers does, gives for each template in it, null for a refusal."""
+"""Refreshes jinja2-cases.json: what jinja2, set up as transformers does, gives for each template in it, null for a
+refusal.
+"""
 import copy
 import json
 import pathlib
@@ -21,9 +23,19 @@ environment.filters["tojson"] = tojson
 environment.globals["raise_exception"] = raise_exception
 
 DATA = {
-    "s": "Hello, Wörld! 😀", "t": "  a b\tc \n d ", "e": "", "n": None, "i": 7, "z": 0, "f": 2.5, "b": True,
-    "l": [3, 1, 2], "w": ["b", "A", "c", "a"], "m": [{"a": 1, "b": "x"}, {"a": 2, "b": "Y"}, {"a": 1, "b": "z"}],
-    "d": {"k": 1, "a": [1, {"b": None}], "items": 5, "x y": "q"}, "nest": [{"v": 1, "c": [{"v": 2, "c": []}, {"v": 3, "c": [{"v": 4, "c": []}]}]}],
+    "s": "Hello, Wörld! 😀",
+    "t": "  a b\tc \n d ",
+    "e": "",
+    "n": None,
+    "i": 7,
+    "z": 0,
+    "f": 2.5,
+    "b": True,
+    "l": [3, 1, 2],
+    "w": ["b", "A", "c", "a"],
+    "m": [{"a": 1, "b": "x"}, {"a": 2, "b": "Y"}, {"a": 1, "b": "z"}],
+    "d": {"k": 1, "a": [1, {"b": None}], "items": 5, "x y": "q"},
+    "nest": [{"v": 1, "c": [{"v": 2, "c": []}, {"v": 3, "c": [{"v": 4, "c": []}]}]}],
     "messages": [{"role": "user", "content": "hi"}],
 }
 

@@ -1,9 +1,9 @@
 """Runs a program on test cases, inside a sandbox (rewards/code/program.ts). Standard library only.
 
 Reads one JSON value from stdin: {"code", "function" (null: the program reads stdin), "tests" (inputs), "seconds" and
-"bytes" (limits of one test)}. Writes one JSON line per test as soon as it is done. Each test runs in a process of its own,
-so that it changes nothing for the next one. The expected outputs are not known here: whatever the program does to this
-process or to its lines, it can only give answers of its own.
+"bytes" (limits of one test)}. Writes one JSON line per test as soon as it is done. Each test runs in a process of its
+own, so that it changes nothing for the next one. The expected outputs are not known here: whatever the program does to
+this process or to its lines, it can only give answers of its own.
 """
 
 import atexit
@@ -128,7 +128,8 @@ def collect(child, reads, seconds, limit):
 
 
 def end_all(child):
-    """Ends everything that the test has left in this sandbox: all processes but the guard and this one, and its files."""
+    """Ends everything that the test has left in this sandbox: all processes but the guard and this one, and its files.
+    """
     kill_others()
     status = os.waitpid(child, 0)[1]
     while others():

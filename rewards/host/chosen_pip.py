@@ -1,8 +1,9 @@
-"""Runs pip with those settings of the user that say where packages are fetched from, and with none that say how or where
-they are installed: `python3 -E chosen_pip.py <arguments of pip>`.
+"""Runs pip with those settings of the user that say where packages are fetched from, and with none that say how or
+where they are installed: `python3 -E chosen_pip.py <arguments of pip>`.
 
-PIP_REQUIRE_VIRTUALENV, user, target, no-binary, constraint, dry-run and their like serve other work and would stop this one.
-An index, a proxy or a certificate is how pip gets out of this machine at all. Files and variables are read by pip itself.
+PIP_REQUIRE_VIRTUALENV, user, target, no-binary, constraint, dry-run and their like serve other work and would stop this
+one. An index, a proxy or a certificate is how pip gets out of this machine at all. Files and variables are read by pip
+itself.
 """
 
 import ast
@@ -39,7 +40,9 @@ def without_settings():
 
 
 def listed():
-    """What pip itself finds in its files and in the environment, as it prints it. Of files that it cannot read, nothing."""
+    """What pip itself finds in its files and in the environment, as it prints it. Of files that it cannot read,
+    nothing.
+    """
     command = [sys.executable, "-E", "-m", "pip", "config", "list"]
     for files in ({}, {"PIP_CONFIG_FILE": os.devnull}):
         quiet = {**os.environ, "PIP_QUIET": "0", "PIP_VERBOSE": "0", "PIP_NO_COLOR": "1", **files}

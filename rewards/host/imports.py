@@ -71,7 +71,10 @@ class Walk:
     def place(self, names):
         path = os.path.join(self.root, *names)
         init = os.path.join(path, "__init__.py")
-        return next((one for one in (init, path + ".py", path) if os.path.isfile(one) or one == path and has_modules(path)), None)
+        return next(
+            (one for one in (init, path + ".py", path) if os.path.isfile(one) or one == path and has_modules(path)),
+            None,
+        )
 
     def miss(self, path, node, name, needed):
         if needed:

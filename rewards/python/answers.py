@@ -1,16 +1,17 @@
-"""Are two mathematical answers equal? The rules of PRM800K (Lightman et al. 2023, arXiv 2305.20050), which verl has twice:
-in `prime_math` and, through the package mathruler, in `geo3k`.
+"""Are two mathematical answers equal? The rules of PRM800K (Lightman et al. 2023, arXiv 2305.20050), which verl has
+twice: in `prime_math` and, through the package mathruler, in `geo3k`.
 
 Two answers are equal when one of these holds:
 
-1. Their MATH forms are the same text (Hendrycks et al. 2021, arXiv 2103.03874; rewards/math-reward.ts has the same rules).
+1. Their MATH forms are the same text (Hendrycks et al. 2021, arXiv 2103.03874; rewards/math-reward.ts has the same
+   rules).
 2. Their plain forms are the same text: without units, currency and percent signs, LaTeX as text, in lower case.
-3. Their elements are equal one by one; an answer in brackets without further brackets has elements. Fractions must agree
-   as texts, so 2/4 is not 1/2. Of an integer and something else one is wrong. SymPy compares all others: the difference
-   must simplify to 0.
+3. Their elements are equal one by one; an answer in brackets without further brackets has elements. Fractions must
+   agree as texts, so 2/4 is not 1/2. Of an integer and something else one is wrong. SymPy compares all others: the
+   difference must simplify to 0.
 
-Odd, and kept: an integer in other words (2^3, \\sqrt{49}) is wrong; expressions with more than two different letters, with
-"^{" or "^(", or with an exponent of two digits are never given to SymPy.
+Odd, and kept: an integer in other words (2^3, \\sqrt{49}) is wrong; expressions with more than two different letters,
+with "^{" or "^(", or with an exponent of two digits are never given to SymPy.
 """
 
 import re

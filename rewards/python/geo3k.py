@@ -2,8 +2,8 @@
 
     score = (1 − format_score) · accuracy + format_score · format
 
-accuracy: the content of the last box equals the ground truth by the rules of answers.py. format: the whole response has the
-form `<think>…</think>…\\boxed{…}…`, so it begins with `<think>`.
+accuracy: the content of the last box equals the ground truth by the rules of answers.py. format: the whole response has
+the form `<think>…</think>…\\boxed{…}…`, so it begins with `<think>`.
 
 Odd, and kept: a response without a box has the answer "None".
 """
@@ -15,7 +15,14 @@ BOX = "\\boxed{"
 
 
 def compute_score(
-    data_source, solution_str, ground_truth, extra_info, use_boxed=True, format_score=0.1, comparison_timeout=8, **others
+    data_source,
+    solution_str,
+    ground_truth,
+    extra_info,
+    use_boxed=True,
+    format_score=0.1,
+    comparison_timeout=8,
+    **others,
 ):
     """Settings: use_boxed (true; false: the whole response is the answer), format_score, comparison_timeout in seconds.
     Others are ignored, since rows of several scorers share them.

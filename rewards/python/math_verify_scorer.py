@@ -1,5 +1,5 @@
-"""math-verify (verl: `reward_score/math_verify.py`): 1 when the package math-verify finds the ground truth in the response,
-else 0. The ground truth is read as the content of a LaTeX box, the response as LaTeX or as an expression.
+"""math-verify (verl: `reward_score/math_verify.py`): 1 when the package math-verify finds the ground truth in the
+response, else 0. The ground truth is read as the content of a LaTeX box, the response as LaTeX or as an expression.
 
 An error of the package and a comparison that takes too long score 0, as in verl, whose limit is 30 s.
 """

@@ -1,5 +1,5 @@
-"""Evaluates what a response wrote, without running it. The reference passes it to Python's `eval`, so a response could run
-any code. Here only values, sequences and operators are evaluated; names, calls and attributes are refused.
+"""Evaluates what a response wrote, without running it. The reference passes it to Python's `eval`, so a response could
+run any code. Here only values, sequences and operators are evaluated; names, calls and attributes are refused.
 """
 
 import ast

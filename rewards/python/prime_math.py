@@ -1,13 +1,16 @@
-"""PRIME's mathematics (verl: `reward_score/prime_math`; Cui et al. 2025, arXiv 2502.01456): 1 for a right answer, else 0.
+"""PRIME's mathematics (verl: `reward_score/prime_math`; Cui et al. 2025, arXiv 2502.01456): 1 for a right answer, else
+0.
 
 The answer is found by its words ("answer:", "answer is", …, a box, "be ", "is ", "=" …). It is right when it equals the
 ground truth by the rules of answers.py, or else by those of ToRA (Gou et al. 2023, arXiv 2309.17452), `is_equal` below.
 
 Odd, and kept:
-- Numbers may differ by a factor of 100, since one may be a percentage: 0.5 = 50 = 5000. Their relative tolerance is 1e-4.
+- Numbers may differ by a factor of 100, since one may be a percentage: 0.5 = 50 = 5000. Their relative tolerance is
+  1e-4.
 - With π in either text, it is tried as 3.14159… and as 3.14. The text is then calculated, so 2^3 with π is an error.
 - The number before "_" stands for a number with a base: 101_2 is 101.
-- The symbolic comparison at the end of ToRA's rules never works in verl: its time limit raises an error. It is left out.
+- The symbolic comparison at the end of ToRA's rules never works in verl: its time limit raises an error. It is left
+  out.
 - A right answer by the first rules has the right format, whatever it looks like.
 
 Other than in verl, nothing that a response wrote is run as Python: numbers_only.py.
@@ -26,8 +29,8 @@ LONGEST = 1000
 
 
 def compute_score(data_source, solution_str, ground_truth, extra_info, comparison_timeout=8, **others):
-    """Settings: comparison_timeout, the limit in seconds of each comparison by SymPy; 10 in verl. Others are ignored, since
-    rows of several scorers share them.
+    """Settings: comparison_timeout, the limit in seconds of each comparison by SymPy; 10 in verl. Others are ignored,
+    since rows of several scorers share them.
     """
     truth = ground_truth_text("prime_math", ground_truth)
     is_matched, answer = find_answer(solution_str)

@@ -38,9 +38,29 @@ function hasSubject(sentence: string): boolean {
 
 /** Lines that are too long without the content of their strings and patterns, which no formatter can break. */
 export function longLines({ path, text }: Text): string[] {
-  return withoutQuoted(text)
+  const rest = /\.(?:py|yaml|txt)$/.test(path) ? withoutQuotedByHash(text) : withoutQuoted(text);
+  const isAddress = /^\s*(?:#|\*|\/\/)?\s*\w+:\/\/\S+$/;
+  return rest
     .split('\n')
-    .flatMap((line, i) => ([...line].length > mostColumns ? [`${path}:${i + 1}: ${line}`] : []));
+    .flatMap((line, i) => (isLong(line) && !isAddress.test(line) ? [`${path}:${i + 1}: ${line}`] : []));
+}
+
+/** Lines of prose that are too long. A row of a table cannot be broken, and neither can code or a long link. */
+export function longProse(text: string): string[] {
+  const prose = text.replace(/^```[\s\S]*?^```/gm, '').split('\n');
+  const isWhole = /^\s*(?:\||\S*\]\(\S+\)\S*$|`[^`]+`\S*$|\S+$)/;
+  return prose.filter((line) => isLong(line) && !isWhole.test(line));
+}
+
+/** Whether the line has too many characters; an emoji is one. */
+function isLong(line: string): boolean {
+  return [...line].length > mostColumns;
+}
+
+/** The text without the content of strings, where comments begin with #. Docstrings stay: they are prose. */
+function withoutQuotedByHash(text: string): string {
+  const parts = /"""[\s\S]*?"""|(?<!\S)#[^\n]*|'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*"/g;
+  return text.replace(parts, (part) => (/^(?:#|""")/.test(part) ? part : ''));
 }
 
 /** The text without the content of strings, templates and patterns. Comments stay, and so do line breaks. */

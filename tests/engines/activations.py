@@ -1,6 +1,7 @@
 """
 Trains one step with little and with much memory for activations. Prints a JSON object per compute type: how many layers
-were computed again, and whether the gradients are the same. `activations.py <folder of engines/torch> <folder for files>`.
+were computed again, and whether the gradients are the same. `activations.py <folder of engines/torch> <folder for
+files>`.
 """
 
 import json
@@ -62,7 +63,12 @@ def main(folder):
             equal = all(torch.equal(one, two) for _, made in others for one, two in zip(whole, made, strict=True))
             moved = all(bool(one.any()) for one in whole)
             again = [kept, *(count for count, _ in others)]
-            print(json.dumps({"model": model["model_type"], "compute": compute, "again": again, "equal": equal, "moved": moved}), flush=True)
+            print(
+                json.dumps(
+                    {"model": model["model_type"], "compute": compute, "again": again, "equal": equal, "moved": moved}
+                ),
+                flush=True,
+            )
 
 
 main(sys.argv[2])

@@ -27,7 +27,10 @@ MODELS = {
     "qwen3_moe": ("Qwen3MoeForCausalLM", {"num_experts": EXPERTS, "mlp_only_layers": [0]}),
     "olmoe": ("OlmoeForCausalLM", {"num_experts": EXPERTS, "eos_token_id": None}),
     "gpt_oss": ("GptOssForCausalLM", {"num_local_experts": EXPERTS, "head_dim": 32, "rope_parameters": None}),
-    "glm4_moe": ("Glm4MoeForCausalLM", {"n_routed_experts": EXPERTS, "first_k_dense_replace": 1, "routed_scaling_factor": 1.0}),
+    "glm4_moe": (
+        "Glm4MoeForCausalLM",
+        {"n_routed_experts": EXPERTS, "first_k_dense_replace": 1, "routed_scaling_factor": 1.0},
+    ),
 }
 
 
@@ -62,7 +65,10 @@ def step(role, tokens, free):
 def reference(folder, role, tokens):
     """The same step of transformers' model with the same weights."""
     model = AutoModelForCausalLM.from_config(
-        AutoConfig.from_pretrained(folder), dtype=torch.float32, attn_implementation="eager", experts_implementation="eager"
+        AutoConfig.from_pretrained(folder),
+        dtype=torch.float32,
+        attn_implementation="eager",
+        experts_implementation="eager",
     )
     weights = {name: one.detach().full_tensor() for name, one in role.scored.model.named_parameters()}
     model.load_state_dict({**weights, **dict(role.scored.model.named_buffers())}, strict=False)

@@ -1,6 +1,6 @@
 """
-Low-rank adapters by peft. A folder with an adapter_config.json is an adapter of the folder that it names. What the model
-adds to its base is the adapter and, where it is new, the head: that alone learns, and is its state.
+Low-rank adapters by peft. A folder with an adapter_config.json is an adapter of the folder that it names. What the
+model adds to its base is the adapter and, where it is new, the head: that alone learns, and is its state.
 """
 
 import os

@@ -1,8 +1,8 @@
 """
 Attention within a pack: the tokens of a sequence attend to those before them in their own sequence, each sequence by
-itself. So its cost grows with the squares of the sequences' lengths, not with that of the pack, and no mask of the whole
-pack exists. On a GPU in bf16 one kernel does it (torch.nn.attention.varlen); elsewhere one product for each sequence.
-Which of the tokens before it a token sees is what transformers' own mask says (`Window`).
+itself. So its cost grows with the squares of the sequences' lengths, not with that of the pack, and no mask of the
+whole pack exists. On a GPU in bf16 one kernel does it (torch.nn.attention.varlen); elsewhere one product for each
+sequence. Which of the tokens before it a token sees is what transformers' own mask says (`Window`).
 """
 
 import inspect
@@ -54,15 +54,18 @@ def within(pack):
 
 @dataclass(frozen=True)
 class Window:
-    """What a layer gets for a mask: a token attends to itself and to the `tokens` - 1 before it. None: to all of them."""
+    """
+    What a layer gets for a mask: a token attends to itself and to the `tokens` - 1 before it. None: to all of them.
+    """
 
     tokens: int
 
 
 def use_packed(model):
     """
-    Lets a model attend so, if its layers know flash attention, which takes no mask, and their masks are none or windows.
-    Others keep their own attention, with a mask of the whole pack. Refuses models whose sequences would mix in a pack.
+    Lets a model attend so, if its layers know flash attention, which takes no mask, and their masks are none or
+    windows. Others keep their own attention, with a mask of the whole pack. Refuses models whose sequences would mix in
+    a pack.
     """
     refuse_mixing(model)
     if (

@@ -104,7 +104,12 @@ class Decoding(SamplerModel):
         for request, sample in taken:
             last = self.live[-1] if self.live else None
             # What a sample has generated before it was cut off is part of its own prompt.
-            if last and last.cache is None and last.request is request and not (sample.tokens or last.samples[0].tokens):
+            if (
+                last
+                and last.cache is None
+                and last.request is request
+                and not (sample.tokens or last.samples[0].tokens)
+            ):
                 last.samples.append(sample)
             else:
                 self.live.append(Together(request, [sample]))

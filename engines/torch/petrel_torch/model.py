@@ -1,4 +1,6 @@
-"""A model of transformers with its head, sharded over the ranks of a group: one unit for each layer and one for the rest."""
+"""
+A model of transformers with its head, sharded over the ranks of a group: one unit for each layer and one for the rest.
+"""
 
 from contextlib import contextmanager
 
@@ -127,7 +129,9 @@ def layers_of(model):
 
 
 def shard(scored, group, compute, trainable):
-    """FSDP2: every parameter is divided by its first dimension; products are in `compute`, sums of gradients in fp32."""
+    """
+    FSDP2: every parameter is divided by its first dimension; products are in `compute`, sums of gradients in fp32.
+    """
     if not trainable:
         scored.requires_grad_(False)
     policy = MixedPrecisionPolicy(
@@ -149,7 +153,9 @@ def shard(scored, group, compute, trainable):
 
 
 def forget_gathered(scored):
-    """The weights have changed: FSDP2 keeps what it gathered for a pass without a backward one, and would use it again."""
+    """
+    The weights have changed: FSDP2 keeps what it gathered for a pass without a backward one, and would use it again.
+    """
     for module in scored.modules():
         if isinstance(module, FSDPModule):
             module.reshard()

@@ -3,7 +3,8 @@ Mixtures of experts: which experts get the tokens of a pass, and the auxiliary l
 With L routers, each of which sends each of N tokens to k of E experts, as transformers has it (Fedus et al. 2021,
 "Switch Transformers", equations 4 to 6, over all routers together):
 
-    loss = E sum_e f_e P_e     f_e = tokens that expert e gets / (L N)     P_e = sum of p_e over routers and tokens / (L N)
+    loss = E sum_e f_e P_e     f_e = tokens that expert e gets / (L N)
+    P_e = sum of p_e over routers and tokens / (L N)
 
 where p is the softmax of a router's logits. Tokens that are spread evenly give k. f has no gradient.
 """

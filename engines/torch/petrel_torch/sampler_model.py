@@ -1,4 +1,6 @@
-"""What samplers share: the weights as they were loaded, in fp32 and laid out as their folder, and a seed for each sample."""
+"""
+What samplers share: the weights as they were loaded, in fp32 and laid out as their folder, and a seed for each sample.
+"""
 
 import hashlib
 

@@ -29,7 +29,9 @@ class Piece:
             self.start = min(rows, group.rank * per_rank) * per_row
             self.end = min(rows, (group.rank + 1) * per_rank) * per_row
         self.learns = trainable and tensor.requires_grad
-        self.m, self.v = (torch.zeros_like(self.weights), torch.zeros_like(self.weights)) if self.learns else (None, None)
+        self.m, self.v = (
+            (torch.zeros_like(self.weights), torch.zeros_like(self.weights)) if self.learns else (None, None)
+        )
 
     def take(self, values):
         """Of all values of the tensor, those that this rank has."""

@@ -26,7 +26,19 @@ outputs_of_head = {
 
 
 class Training:
-    calls = ("loadFolder", "put", "get", "copy", "loaded", "forward", "backward", "discard", "step", "zeroGrads", "close")
+    calls = (
+        "loadFolder",
+        "put",
+        "get",
+        "copy",
+        "loaded",
+        "forward",
+        "backward",
+        "discard",
+        "step",
+        "zeroGrads",
+        "close",
+    )
 
     def __init__(self, group, shared, args):
         self.group, self.shared = group, shared

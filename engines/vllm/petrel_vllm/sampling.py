@@ -1,7 +1,8 @@
 """
-The calls of a sampler that decodes with vLLM: core/ports/sampler.ts. Published weights come into a copy on the host, laid
-out as their folder, which says what was loaded to the bit; vLLM takes them from there. Of a model with an adapter only
-the adapter comes: vLLM reads the base from its folder once, and gets each version of the adapter under a name of its own.
+The calls of a sampler that decodes with vLLM: core/ports/sampler.ts. Published weights come into a copy on the host,
+laid out as their folder, which says what was loaded to the bit; vLLM takes them from there. Of a model with an adapter
+only the adapter comes: vLLM reads the base from its folder once, and gets each version of the adapter under a name of
+its own.
 """
 
 import os
@@ -186,7 +187,10 @@ class Sampling(SamplerModel):
             # Two loads under one name would be one to vLLM.
             self.lora = LoRARequest(f"version-{self.version}", self.version, folder)
             os.symlink(os.path.join(self.folder.folder, CONFIG), os.path.join(folder, CONFIG))
-            save_file({name: values.contiguous() for name, values in self._weights()}, os.path.join(folder, self.folder.adapter.file))
+            save_file(
+                {name: values.contiguous() for name, values in self._weights()},
+                os.path.join(folder, self.folder.adapter.file),
+            )
             if not self.engine.add_lora(self.lora):
                 raise RuntimeError("vLLM has not taken the adapter")
 
