@@ -29,6 +29,7 @@ describe('the words of a call', () => {
     ['a=1 # a comment', ['a=1']],
     ['a=1 > out.txt 2>&1 <in', ['a=1']],
     ['""', ['']],
+    ['a=$"x y"', ['a=x y']],
     ['a=x#y', ['a=x#y']],
   ])('%s', (words, expected) => {
     expect(wordsOf(`${run} ${words}`)).toEqual(expected);
@@ -102,6 +103,42 @@ describe('a condition', () => {
     expect(holesIn(launches[0]?.words[2]?.text ?? '')).toHaveLength(1);
     expect(wordsOf(script, { env: new Map([['D', 'npu']]) })).toEqual(['a=1', 'b=2', 'n=1']);
   });
+});
+
+describe('text that a command reads', () => {
+  const wordsAfter = (lines: string) => wordsOf(`A=1\n${lines}\n${run} a=$A`);
+
+  it.each([
+    'read -ra B <<< "$H"',
+    'read -ra B <<<"$H"',
+    'read B<<<x && echo $B',
+    'cat 3<<< "a b" <<<c',
+    'if true; then\n  read -r B <<< "$(hostname -I)"\nfi',
+    'f() {\n  read -r B <<< x\n}\nf',
+    'while read -r B; do\n  echo $B\ndone <<< "$H"',
+    'for x in a; do cat <<< $x; done',
+    '(cat <<< x) | tee log',
+  ])('in its own line does not hide what follows: %s', (lines) => expect(wordsAfter(lines)).toEqual(['a=1']));
+
+  it.each([
+    'cat <<EOF\nA=2 "\nEOF',
+    'cat <<-EOF\n\tA=2\n\tEOF',
+    'cat << "E F" >out\nA=2\nE F',
+    'cat <<\\EOF | tee log\nA=2\nEOF',
+    'cat 0<<A <<B\nA=2\nA\nA=3\nB',
+    'cat <<$X\nA=2\n$X',
+    'cat <<EOF\r\nA=2\r\nEOF\r',
+    'cat <<EOF <<< x\nA=2\nEOF',
+  ])('in the lines below is not part of the script: %j', (lines) => expect(wordsAfter(lines)).toEqual(['a=1']));
+
+  it.each([
+    "B=$(python3 - <<'EOF'\nprint(\")\") # don't\nEOF\n)",
+    'B=$(date # it is "now\n)',
+    'B=$(case $X in a) echo 1;; (b) echo 2;; esac)',
+    'B="$(cat <<EOF\nit\'s (\nEOF\n)"',
+    'diff <(echo a # )\n) <(case x in x) echo;; esac)',
+    'B=$(f() { echo ")"; }; (f); echo $(f))',
+  ])('may stand in the commands of a substitution: %j', (lines) => expect(wordsAfter(lines)).toEqual(['a=1']));
 });
 
 describe('a script', () => {
