@@ -6,7 +6,7 @@ import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { Entries, type OverrideWord } from './keys/entries.ts';
 import { type HydraOptions, hydraOptions } from './keys/hydra-options.ts';
 import { holdsDefaults, isOwnConfig, type TrainingModule, trainingModule } from './keys/modules.ts';
-import type { Launch } from './shell/evaluate.ts';
+import type { Launch } from './shell/launch.ts';
 import { hasHole, withoutHoles } from './shell/holes.ts';
 import { readYaml } from './read-yaml.ts';
 

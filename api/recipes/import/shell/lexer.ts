@@ -10,10 +10,13 @@ import { InvalidInputError } from '../../../../core/errors.ts';
 import { within } from './limits.ts';
 import type { ParameterPart, Part, Token, Word } from './syntax.ts';
 
-/** Throws InvalidInputError for an open quote or bracket, and for a script over the limits. */
-export function tokensOf(source: string): Token[] {
+/**
+ * Throws InvalidInputError for an open quote or bracket, and for a script over the limits. `line`: the line of all
+ * tokens; else they are counted.
+ */
+export function tokensOf(source: string, line?: number): Token[] {
   within('source', source.length, 1);
-  return new Lexer(source).tokens();
+  return new Lexer(source, line).tokens();
 }
 
 const OPERATORS = [';;&', ';;', ';&', '&&', '||', '|&', ';', '&', '|', '(', ')'];
@@ -25,14 +28,17 @@ const NAME = /^[A-Za-z_]\w*/;
 class Lexer {
   readonly #source: string;
   #at = 0;
-  #line = 1;
+  #line: number;
+  readonly #countsLines: boolean;
   #depth = 0;
   #tokens: Token[] = [];
   /** Ends of here-documents that begin at the next line break. */
   #pending: { readonly end: string; readonly tabs: boolean }[] = [];
 
-  constructor(source: string) {
+  constructor(source: string, line?: number) {
     this.#source = source;
+    this.#line = line ?? 1;
+    this.#countsLines = line === undefined;
   }
 
   tokens(): Token[] {
@@ -55,8 +61,7 @@ class Lexer {
     if (this.#redirection()) return [];
     if (this.#rest(2) === '((' && this.#isAtCommand()) {
       this.#step(2);
-      this.#untilClosed(line);
-      return [{ type: 'arithmetic', line }];
+      return [{ type: 'arithmetic', source: this.#untilClosed(line), line }];
     }
     const operator = OPERATORS.find((text) => this.#rest(text.length) === text);
     if (operator !== undefined) {
@@ -363,7 +368,7 @@ class Lexer {
 
   #step(count = 1): void {
     for (let i = 0; i < count; i += 1) {
-      if (this.#source[this.#at] === '\n') this.#line += 1;
+      if (this.#countsLines && this.#source[this.#at] === '\n') this.#line += 1;
       this.#at += 1;
     }
   }
