@@ -71,7 +71,8 @@ function fromOverrides(words: readonly OverrideWord[]): Entries {
 /** verl's configuration of supervised runs has its optimiser at the top. */
 function kindOf(entries: Entries): 'rl' | 'sft' {
   const begins = (start: string) => entries.all.some(({ path }) => path.startsWith(start));
-  return begins('optim.') && !begins('actor_rollout_ref.') && !begins('algorithm.') ? 'sft' : 'rl';
+  const isSupervised = ['optim.', 'data.micro_batch_size', 'model.partial_pretrain'].some(begins);
+  return isSupervised && !begins('actor_rollout_ref.') && !begins('algorithm.') ? 'sft' : 'rl';
 }
 
 function readLaunch(text: string, file: string, shown: string, inputs: ImportInputs): ReadSource {

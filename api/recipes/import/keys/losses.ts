@@ -54,7 +54,7 @@ function reasonOfLoss(key: ImportedKey): string | undefined {
       if (petrel !== undefined) return decides(petrel) ? note : undefined;
       return reason !== undefined && LEARNED.has(reason) && asks(key) ? REASONS[reason] : undefined;
     case 'unknown':
-      return /^trainer\./.test(key.verl)
+      return /^trainer\./.test(key.verl) || ofDevices(key.verl)
         ? undefined
         : `petrel does not know this key${note === undefined ? '' : `; ${note}`}`;
     case 'unreadable':
@@ -69,6 +69,17 @@ function reasonOfLoss(key: ImportedKey): string | undefined {
         : undefined;
   }
 }
+
+/** Does an unknown key, by its name, choose devices or how a model is divided over them? */
+const ofDevices = (verl: string): boolean =>
+  verl
+    .slice(verl.lastIndexOf('.') + 1)
+    .split('_')
+    .some((part, index, parts) => DEVICE_WORDS.has(part) || (part === 'world' && parts[index + 1] === 'size'));
+
+const DEVICE_WORDS: ReadonlySet<string> = new Set(
+  'parallel parallelism gpu gpus ngpus npu npus cuda nccl hccl device devices offload'.split(' '),
+);
 
 /** A key without which a run learns something else, and which `petrel plan` does not ask for anyway. */
 function decides(petrel: string): boolean {

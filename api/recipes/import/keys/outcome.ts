@@ -38,6 +38,8 @@ export interface ImportedKey {
   readonly petrel?: string;
   /** The value in the recipe, if it is written there. */
   readonly written?: unknown;
+  /** Other keys of petrel that are written with it. */
+  readonly also?: Readonly<Record<string, unknown>>;
   readonly note?: string;
   readonly reason?: Reason;
 }
