@@ -120,6 +120,15 @@ describe('a YAML', () => {
     expect(notes.map(({ text }) => text).join()).toContain('../outside is not beside this file');
   });
 
+  it('is not named beside its own lines, but the files beside it are', () => {
+    write('placed/group/one.yaml', '# @package _global_\n\nodd: {key: 1}');
+    const { losses } = imported('placed/main.yaml', 'defaults: [/group: one]\nown: {key: 1}\nalgorithm: {lam: 1}');
+    expect(losses).toEqual([
+      { verl: 'own.key', value: 1, line: 2, why: expect.any(String) },
+      { verl: 'odd.key', value: 1, file: 'placed/group/one.yaml', line: 3, why: expect.any(String) },
+    ]);
+  });
+
   it('that includes itself comes to an end', () => {
     expect(imported('loop.yaml', 'defaults: [loop, loop]\nalgorithm: {adv_estimator: grpo}').counts.keys).toBe(1);
   });

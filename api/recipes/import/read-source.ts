@@ -39,7 +39,10 @@ export function readSource(text: string, file: string, shown: string, inputs: Im
   if (text.includes('\0')) throw new InvalidInputError('expected a text, but the file is binary', { where: shown });
   const format = formatOf(text, file);
   if (format === 'script') return readLaunch(text, file, shown, inputs);
-  const entries = format === 'yaml' ? readYaml(text, file, shown) : fromOverrides(overridesIn(text));
+  const entries =
+    format === 'yaml'
+      ? readYaml(text, file, shown, { cwd: inputs.cwd ?? dirname(file) })
+      : fromOverrides(overridesIn(text));
   for (const word of inputs.words) entries.override({ text: word });
   return { format, kind: kindOf(entries), entries };
 }

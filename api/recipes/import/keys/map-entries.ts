@@ -138,7 +138,8 @@ interface Surroundings {
 function mapKey(known: Known, { valueOf, referred, engines }: Surroundings): ImportedKey {
   const { entry, path, value, unknown, dates } = known;
   const rule = findRule(path, engines);
-  const base = { verl: entry.path, ...(entry.line !== undefined && { line: entry.line }) };
+  const { file, line } = entry;
+  const base = { verl: entry.path, ...(file !== undefined && { file }), ...(line !== undefined && { line }) };
   if (unknown !== undefined) {
     // The value does not matter where no value has a counterpart.
     if (rule?.none !== undefined && rule.to === undefined) return { ...base, outcome: 'none', reason: rule.none };
