@@ -133,7 +133,7 @@ export function importLossText({ verl, why, ...loss }: ImportLoss): string {
   return `${importPlaceText(loss)}${key}${why}`;
 }
 
-/** Where something stands: `line 3: ` in the imported file, `config/own.yaml, line 3: ` in another one. */
+/** A report names a place so: `line 3: ` in the imported file, `config/own.yaml, line 3: ` in another one. */
 export function importPlaceText({ file, line }: { readonly file?: string; readonly line?: number }): string {
   const words = [file, line === undefined ? undefined : `line ${line}`].filter((word) => word !== undefined);
   return words.length === 0 ? '' : `${words.join(', ')}: `;

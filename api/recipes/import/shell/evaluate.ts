@@ -63,7 +63,7 @@ class Evaluator {
   readonly variables = new Variables();
   readonly launches: Launch[] = [];
   readonly notes: ScriptNote[] = [];
-  exitLine: number | undefined;
+  #exitLine: number | undefined;
   readonly #env: ReadonlyMap<string, string>;
   readonly #functions = new Map<string, Statement>();
   #statements = 0;
@@ -82,6 +82,11 @@ class Evaluator {
       ...args.map((text) => ({ text, line: 0 })),
       ...words.map((text) => ({ text, line: 0, isOverride: true as const })),
     ];
+  }
+
+  /** The line of the `exit` that ended the script itself, not only a subshell. */
+  get exitLine(): number | undefined {
+    return this.#ended === 'exit' ? this.#exitLine : undefined;
   }
 
   body(body: Body): Truth {
@@ -377,7 +382,7 @@ class Evaluator {
       case 'exit':
       case 'return':
         this.#ended = command;
-        if (command === 'exit') this.exitLine = line;
+        if (command === 'exit') this.#exitLine = line;
         return true;
       case 'unset':
         for (const name of words) this.variables.unset(name);

@@ -237,6 +237,12 @@ describe('a script', () => {
     expect(wordsOf(`A=1\n(A=2)\n${run} a=$A 2>&1 | tee log`)).toEqual(['a=1']);
   });
 
+  it('ends where it exits itself, not where a subshell does', () => {
+    expect(read('echo\nexit 1\necho').exitLine).toBe(2);
+    expect(read('(exit 1)\nbash -c "exit 2"\nexit 3 | cat').exitLine).toBeUndefined();
+    expect(wordsOf(`(exit 1)\n${run} a=1`)).toEqual(['a=1']);
+  });
+
   it('sets elements of arrays, and forgets what it cannot follow', () => {
     const value = (lines: string, word: string) => wordsOf(`A=(a b)\nN=1\n${lines}\n${run} ${word}`);
     expect(value('A[0]=c', '"${A[@]}"')).toEqual(['c', 'b']);
