@@ -90,7 +90,7 @@ export type { ImportMeasure } from './recipes/import/measure.ts';
 export type { ImportInputs } from './recipes/import/read-source.ts';
 export { isImportOverride } from './recipes/import/keys/overrides-file.ts';
 export { importReasonText } from './recipes/import/keys/map-entries.ts';
-export { importLossText, importLossTitle } from './recipes/import/keys/losses.ts';
+export { importLossText, importLossTitle, importPlaceText } from './recipes/import/keys/losses.ts';
 export type { ImportedKey, ImportLoss, KeyOutcome } from './recipes/import/keys/outcome.ts';
 export { writeNewFile } from './new-file.ts';
 

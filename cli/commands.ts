@@ -67,6 +67,7 @@ const RECIPE_COMMANDS: readonly CommandSpec[] = [
     options: [
       { flags: '--out <file>', doc: 'where to; without it the recipe is printed. Replaces nothing' },
       { flags: '--env <name=value...>', doc: 'variables of the script, as in NAME=value bash script.sh' },
+      { flags: '--args <value...>', doc: 'arguments of the script, as in bash script.sh 8 /path' },
       { flags: '--call <n>', doc: 'which training, when the script starts several' },
       {
         flags: '--engine <engine>',
@@ -79,6 +80,7 @@ const RECIPE_COMMANDS: readonly CommandSpec[] = [
       'petrel recipe import run_grpo.sh --out recipe.yaml',
       'petrel recipe import run_grpo.sh trainer.total_epochs=2 --env DEVICE=gpu MODEL_PATH=org/name',
       'petrel recipe import run_grpo.sh --engine torch --out recipe.yaml',
+      'petrel recipe import run_sft.sh --out recipe.yaml --args 8 checkpoints',
       'petrel recipe import --dry-run verl/examples/grpo_trainer/*.sh',
     ],
     load: () => import('./commands/recipe-import.ts'),

@@ -31,6 +31,15 @@ describe('nearest', () => {
     expect(nearest('statsu', ['status', 'stop'])).toBe('status');
   });
 
+  it('prefers a word that goes on where the given one ends', () => {
+    const ratios = ['clip_ratio', 'clip_ratio_c', 'clip_ratio_low', 'clip_ratio_high'];
+    expect(nearest('clip_ratio_hi', ratios)).toBe('clip_ratio_high');
+    expect(nearest('clip_ratio_high', ratios)).toBe('clip_ratio_high');
+    expect(nearest('clipRatio', ratios)).toBe('clip_ratio');
+    expect(nearest('clip_ratoi', ratios)).toBe('clip_ratio');
+    expect(nearest('clip', ['clip_ratio_high', 'flip'])).toBe('flip');
+  });
+
   it('returns undefined when no word is near', () => {
     expect(nearest('entropy', ['lr', 'clip_ratio'])).toBeUndefined();
     expect(nearest('y', ['n', 'lr'])).toBeUndefined();

@@ -20,17 +20,25 @@ export function editDistance(a: string, b: string): number {
   return at(last, b.length);
 }
 
-/** The candidate nearest to `word`, or undefined when none is near enough. Ties: the first one. */
+/**
+ * The candidate nearest to `word`, or undefined when none is near enough. A candidate that goes on where the word ends
+ * is nearer than all others: `clip_ratio_hi` means `clip_ratio_high`, not `clip_ratio`. Ties: the first one.
+ */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   const wanted = fold(word);
   let best: string | undefined;
+  let completes = false;
   // A word of one letter is near nothing.
-  let bestDistance = Math.min(wanted.length, Math.max(1, Math.floor(wanted.length / 3)) + 1);
+  const limit = Math.min(wanted.length, Math.max(1, Math.floor(wanted.length / 3)) + 1);
+  let bestDistance = limit;
   for (const candidate of candidates) {
-    const distance = editDistance(wanted, fold(candidate));
-    if (distance < bestDistance) {
+    const folded = fold(candidate);
+    const distance = editDistance(wanted, folded);
+    const isCompletion = folded.startsWith(wanted) && distance < limit;
+    if (isCompletion === completes ? distance < bestDistance : isCompletion) {
       best = candidate;
       bestDistance = distance;
+      completes = isCompletion;
     }
   }
   return best;

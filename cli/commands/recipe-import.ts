@@ -16,6 +16,7 @@ export async function run(input: CommandInput, { printer, cwd }: CommandContext)
   const files = input.words.filter(isFile);
   const inputs: ImportInputs = {
     env: variablesOf(listOption(input, 'env')),
+    args: listOption(input, 'args'),
     words: input.words.filter((text) => !isFile(text)),
     call: integerOption(input, 'call', 1),
     engine: textOption(input, 'engine') as ImportInputs['engine'],

@@ -1,5 +1,5 @@
 /** The report of `recipe import` for people. */
-import { importLossText, importLossTitle, importReasonText } from '../../api/index.ts';
+import { importLossText, importLossTitle, importPlaceText, importReasonText } from '../../api/index.ts';
 import type { ImportedKey, ImportedRecipe, ImportMeasure, KeyOutcome } from '../../api/index.ts';
 import { counted } from '../../core/quantities.ts';
 import { issueHint, issueLine, showValue } from '../../core/recipe/index.ts';
@@ -41,9 +41,7 @@ export function importText(imported: ImportedRecipe): string {
     ),
     section(
       'Not read',
-      notes
-        .filter(({ decides }) => decides !== true)
-        .map(({ line, text }) => (line === undefined ? text : `line ${line}: ${text}`)),
+      notes.filter(({ decides }) => decides !== true).map((note) => `${importPlaceText(note)}${note.text}`),
     ),
     section(
       'Before the recipe can be run',
@@ -72,7 +70,7 @@ const differenceLine = (key: ImportedKey): string =>
   `${key.verl}: ${'value' in key ? showValue(key.value) : 'not known'}${key.petrel === undefined ? '' : ` -> ${key.petrel}`}${'written' in key ? `: ${showValue(key.written)}` : ''}; ${key.note}`;
 
 const placed = (key: ImportedKey): string =>
-  `${key.line === undefined ? '' : `line ${key.line}: `}${key.verl}${key.note === undefined ? '' : `; ${key.note}`}`;
+  `${importPlaceText(key)}${key.verl}${key.note === undefined ? '' : `; ${key.note}`}`;
 
 function byReason(title: string, keys: readonly ImportedKey[]): string {
   const reasons = new Map<string, string[]>();

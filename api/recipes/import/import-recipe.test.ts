@@ -62,6 +62,51 @@ describe('a supervised run', () => {
   });
 });
 
+describe('a script that asks for arguments', () => {
+  const script = [
+    'if [ "$#" -lt 2 ]; then',
+    '    echo "Usage: run_qwen_05_peft.sh <nproc_per_node> <save_path> [other_configs...]"',
+    '    exit 1',
+    'fi',
+    'nproc_per_node=$1',
+    'save_path=$2',
+    'shift 2',
+    'torchrun --standalone --nproc_per_node=$nproc_per_node -m verl.trainer.fsdp_sft_trainer \\',
+    '    data.train_files=a.parquet optim.lr=1e-4 model.partial_pretrain=org/m \\',
+    '    trainer.default_local_dir=$save_path trainer.total_epochs=1 $@',
+  ].join('\n');
+
+  it('is imported without them, and a key that they set is left out with their names', () => {
+    const { tree, keys, notes } = imported('args.sh', script, { words: ['trainer.total_epochs=2'] });
+    expect(tree).toMatchObject({ kind: 'sft', actor: { optim: { lr: 1e-4 } }, trainer: { total_epochs: 2 } });
+    expect(tree).not.toHaveProperty('store');
+    expect(keys.find(({ outcome }) => outcome === 'unreadable')).toMatchObject({
+      verl: 'trainer.default_local_dir',
+      note: expect.stringContaining('$2 (--args … …), which is not given (line 6)'),
+    });
+    expect(notes).toEqual([{ line: 1, text: expect.stringContaining('the script ends here without its arguments') }]);
+  });
+
+  it('takes them from the command line', () => {
+    const inputs = { args: ['8', 'out'], words: ['trainer.total_epochs=2'] };
+    const { tree, notes } = imported('args.sh', script, inputs);
+    expect(tree).toMatchObject({ store: 'out', trainer: { total_epochs: 2 } });
+    expect(notes).toEqual([]);
+    expect(() => imported('args.sh', script, { args: ['8'], words: [] })).toThrow('the script ends in line 3');
+  });
+
+  it('is refused with the line where it ends, if it ends for another reason', () => {
+    expect(() => imported('ends.sh', `echo later\nexit 0\n${call}`)).toThrow('the script ends in line 2');
+  });
+});
+
+it('overrides stand last where a script does not pass its arguments on', () => {
+  const words = ['actor_rollout_ref.rollout.n=8', 'trainer.total_epochs=2'];
+  const wanted = { rollout: { n: 8 }, trainer: { total_epochs: 2 } };
+  expect(imported('closed.sh', call, { words }).tree).toMatchObject(wanted);
+  expect(imported('open.sh', `${call} "$@"`, { words }).tree).toMatchObject(wanted);
+});
+
 describe('a YAML', () => {
   it('takes files of its folder only', () => {
     write('outside.yaml', 'algorithm: {adv_estimator: rloo}');
@@ -73,6 +118,15 @@ describe('a YAML', () => {
     );
     expect(tree).toMatchObject({ algorithm: { adv_estimator: 'grpo' }, rollout: { n: 5 } });
     expect(notes.map(({ text }) => text).join()).toContain('../outside is not beside this file');
+  });
+
+  it('is not named beside its own lines, but the files beside it are', () => {
+    write('placed/group/one.yaml', '# @package _global_\n\nodd: {key: 1}');
+    const { losses } = imported('placed/main.yaml', 'defaults: [/group: one]\nown: {key: 1}\nalgorithm: {lam: 1}');
+    expect(losses).toEqual([
+      { verl: 'own.key', value: 1, line: 2, why: expect.any(String) },
+      { verl: 'odd.key', value: 1, file: 'placed/group/one.yaml', line: 3, why: expect.any(String) },
+    ]);
   });
 
   it('that includes itself comes to an end', () => {

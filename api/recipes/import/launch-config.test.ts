@@ -68,6 +68,33 @@ describe('a configuration that a script names', () => {
     expect(text.split('\n')[0]).toContain('NOT AS IN turns/run.sh');
   });
 
+  it('is named beside its lines, and so are the files that it is composed of', () => {
+    const turns = 'actor_rollout_ref:\n  rollout:\n    multi_turn:\n      enable: True\n';
+    write('places/config/meth.yaml', `defaults: [part, lost, _self_]\n${turns}`);
+    write('places/config/part.yaml', 'odd:\n  key: 1\ntrainer:\n  total_epochs: ???\n');
+    const script = call('--config-path=config --config-name=meth \\\n  actor_rollout_ref.actor.odd_loss=1');
+    const { losses, keys, notes, text } = imported('places/s1.sh', script);
+    expect(losses).toMatchObject([
+      { file: 'places/config/meth.yaml', why: expect.stringContaining('lost is not beside this file') },
+      { file: 'places/config/part.yaml', line: 2, verl: 'odd.key' },
+      { file: 'places/config/meth.yaml', line: 5, verl: 'actor_rollout_ref.rollout.multi_turn.enable' },
+      { line: 2, verl: 'actor_rollout_ref.actor.odd_loss' },
+    ]);
+    expect(losses[3]).not.toHaveProperty('file');
+    expect(keys.find(({ verl }) => verl === 'odd.key')).toMatchObject({ file: 'places/config/part.yaml', line: 2 });
+    expect(notes).toContainEqual(expect.objectContaining({ file: 'places/config/part.yaml', line: 4 }));
+    expect(text).toContain('\n#   places/config/meth.yaml, line 5: actor_rollout_ref.rollout.multi_turn.enable');
+    expect(text).toContain('\n#   places/config/meth.yaml: defaults: lost is not beside this file');
+    expect(text).toContain('\n#   line 2: actor_rollout_ref.actor.odd_loss');
+  });
+
+  it('has no line where the call sets the key again', () => {
+    write('again/config/m.yaml', 'algorithm:\n  odd: 1\n');
+    const { losses } = imported('again/run.sh', call('--config-path=config --config-name=m algorithm.odd=2'));
+    expect(losses).toMatchObject([{ verl: 'algorithm.odd', value: 2, line: 1 }]);
+    expect(losses[0]).not.toHaveProperty('file');
+  });
+
   it('that is not there is named in the first line', () => {
     const { losses, text } = imported('alone/run.sh', call('--config-path="$(pwd)/x/config" --config-name=lost'));
     expect(losses[0]).toMatchObject({ line: 1 });

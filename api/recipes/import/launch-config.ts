@@ -2,11 +2,11 @@
  * The configuration that a script's call reads before its overrides: what its module sets, and the YAML that it names.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { Entries, type OverrideWord } from './keys/entries.ts';
 import { type HydraOptions, hydraOptions } from './keys/hydra-options.ts';
 import { holdsDefaults, isOwnConfig, type TrainingModule, trainingModule } from './keys/modules.ts';
-import type { Launch } from './shell/evaluate.ts';
+import type { Launch } from './shell/launch.ts';
 import { hasHole, withoutHoles } from './shell/holes.ts';
 import { readYaml } from './read-yaml.ts';
 
@@ -62,7 +62,9 @@ function readConfig(
     .find((one) => !hasHole(name) && isFile(one));
   if (file !== undefined) {
     const choices = choicesIn(options.rest);
-    const read = () => readYaml(readFileSync(file, 'utf8'), file, file, { entries, folders: extra, bases, choices });
+    const shown = relative(place.cwd, file) || file;
+    const inputs = { entries, folders: extra, bases, choices, cwd: place.cwd };
+    const read = () => entries.whileIn(shown, () => readYaml(readFileSync(file, 'utf8'), file, shown, inputs));
     if (holdsDefaults(name)) entries.whileDefaults(read);
     else read();
   } else if (!isOwnConfig(name)) entries.noteLoss(notFound(path, name), line);

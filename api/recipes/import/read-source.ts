@@ -4,8 +4,9 @@ import { InvalidInputError } from '../../../core/errors.ts';
 import type { ImportEngine } from './keys/engine-choice.ts';
 import { Entries, type OverrideWord } from './keys/entries.ts';
 import { isImportOverride, overridesIn } from './keys/overrides-file.ts';
-import { type Launch, type ReadScript, readScript } from './shell/evaluate.ts';
+import { type ReadScript, readScript } from './shell/evaluate.ts';
 import { type Hole, hasHole, withoutHoles } from './shell/holes.ts';
+import type { Launch } from './shell/launch.ts';
 import { launchConfig } from './launch-config.ts';
 import { isYamlName, readYaml } from './read-yaml.ts';
 
@@ -14,7 +15,9 @@ export type SourceFormat = 'script' | 'overrides' | 'yaml';
 export interface ImportInputs {
   /** Variables, as with `NAME=value bash script.sh`. */
   readonly env: ReadonlyMap<string, string>;
-  /** Overrides after the file: `"$@"`. */
+  /** The script's arguments, as in `bash script.sh 8 /path`: `$1`, `$2`. */
+  readonly args?: readonly string[] | undefined;
+  /** Overrides after the file, which `"$@"` has behind the arguments. */
   readonly words: readonly string[];
   /** Which call of a training, from 1; needed when a script has several. */
   readonly call?: number | undefined;
@@ -36,7 +39,10 @@ export function readSource(text: string, file: string, shown: string, inputs: Im
   if (text.includes('\0')) throw new InvalidInputError('expected a text, but the file is binary', { where: shown });
   const format = formatOf(text, file);
   if (format === 'script') return readLaunch(text, file, shown, inputs);
-  const entries = format === 'yaml' ? readYaml(text, file, shown) : fromOverrides(overridesIn(text));
+  const entries =
+    format === 'yaml'
+      ? readYaml(text, file, shown, { cwd: inputs.cwd ?? dirname(file) })
+      : fromOverrides(overridesIn(text));
   for (const word of inputs.words) entries.override({ text: word });
   return { format, kind: kindOf(entries), entries };
 }
@@ -68,7 +74,8 @@ function fromOverrides(words: readonly OverrideWord[]): Entries {
 /** verl's configuration of supervised runs has its optimiser at the top. */
 function kindOf(entries: Entries): 'rl' | 'sft' {
   const begins = (start: string) => entries.all.some(({ path }) => path.startsWith(start));
-  return begins('optim.') && !begins('actor_rollout_ref.') && !begins('algorithm.') ? 'sft' : 'rl';
+  const isSupervised = ['optim.', 'data.micro_batch_size', 'model.partial_pretrain'].some(begins);
+  return isSupervised && !begins('actor_rollout_ref.') && !begins('algorithm.') ? 'sft' : 'rl';
 }
 
 function readLaunch(text: string, file: string, shown: string, inputs: ImportInputs): ReadSource {
@@ -84,6 +91,9 @@ function readLaunch(text: string, file: string, shown: string, inputs: ImportInp
       entries.noteLoss(`words of the call are not known: ${hole.reason}`, hole.line);
     else entries.override({ text: word, ...place });
   }
+  // A script may not pass its "$@" on.
+  const passed = new Set(launch.words.flatMap(({ text, isOverride }) => (isOverride === true ? [text] : [])));
+  for (const word of inputs.words) if (!passed.has(word)) entries.override({ text: word });
   finish();
   for (const note of script.notes) entries.note(note.text, note.line);
   const kind = /sft_trainer/.test(launch.module) ? 'sft' : 'rl';
@@ -100,18 +110,16 @@ function readAt(text: string, shown: string, inputs: ImportInputs): ReadScript {
   }
 }
 
-function chosen({ launches, notes }: ReadScript, shown: string, call: number | undefined): Launch {
+const NO_CALL = 'give the script that starts the training; --args and --env give its arguments and variables';
+
+function chosen({ launches, notes, exitLine }: ReadScript, shown: string, call: number | undefined): Launch {
   const [first] = launches;
   if (first === undefined)
     throw new InvalidInputError(
-      'the script has no call of a training of verl, such as python3 -m verl.trainer.main_ppo',
-      {
-        where: shown,
-        hint:
-          notes[0] === undefined
-            ? 'give the script that starts the training'
-            : `line ${notes[0].line}: ${notes[0].text}`,
-      },
+      exitLine === undefined
+        ? 'the script has no call of a training of verl, such as python3 -m verl.trainer.main_ppo'
+        : `the script ends in line ${exitLine}, before a call of a training of verl`,
+      { where: shown, hint: notes[0] === undefined ? NO_CALL : `line ${notes[0].line}: ${notes[0].text}` },
     );
   if (call === undefined && launches.length === 1) return first;
   const found = call === undefined ? undefined : launches[call - 1];

@@ -23,6 +23,8 @@ export interface CompositionInputs {
   readonly bases?: readonly string[];
   /** Groups that the call chooses: `actor@actor_rollout_ref.actor` → option. */
   readonly choices?: ReadonlyMap<string, string>;
+  /** The folder from which files are named in a report; absent: the file's own. */
+  readonly cwd?: string;
 }
 
 /** Throws InvalidInputError for what is no YAML, or neither a mapping nor a list of overrides. */
@@ -37,12 +39,14 @@ class Composition {
   readonly #bases: readonly string[];
   readonly #choices: Map<string, string>;
   readonly #entries: Entries;
+  readonly #cwd: string;
   #files = 0;
 
   constructor(
     file: string,
-    { entries = new Entries(), folders = [], bases = [], choices = new Map() }: CompositionInputs,
+    { entries = new Entries(), folders = [], bases = [], choices = new Map(), cwd = dirname(file) }: CompositionInputs,
   ) {
+    this.#cwd = cwd;
     this.#file = file;
     this.#roots = [dirname(file), ...folders];
     this.#bases = bases;
@@ -84,7 +88,7 @@ class Composition {
 
   #own(own: Tree, { package: base, source }: Place): void {
     for (const [path, value] of leaves(own, [])) {
-      const line = source?.position(path, 'value')?.line;
+      const line = source.position(path, 'value')?.line;
       const key = [...(base === '' ? [] : [base]), ...path].join('.');
       if (value === '???') this.#entries.note(`${key} has no value (???)`, line);
       else this.#entries.set(key, value, line);
@@ -103,11 +107,13 @@ class Composition {
     }
     this.#files += 1;
     const text = readFileSync(path, 'utf8');
-    const source = parseYaml(text, relative(this.#roots[0] ?? '', path));
+    const shown = relative(this.#cwd, path);
+    const source = parseYaml(text, shown);
     if (!isTree(source.value)) return;
     const own = /^#\s*@package\s+(\S+)/m.exec(text)?.[1] ?? wanted;
     const inner = packageOf(own, group, place.package);
-    const compose = () => this.#compose(source.value as Tree, { file: path, package: inner, depth: place.depth + 1 });
+    const composed = { file: path, package: inner, depth: place.depth + 1, source };
+    const compose = () => this.#entries.whileIn(shown, () => this.#compose(source.value as Tree, composed));
     if (group === '' && holdsDefaults(option)) this.#entries.whileDefaults(compose);
     else compose();
   }
@@ -149,8 +155,8 @@ interface Place {
   /** Dotted path under which the keys of the file go. */
   readonly package: string;
   readonly depth: number;
-  /** The source for line numbers; only of the file that is imported. */
-  readonly source?: RecipeSource;
+  /** The source for line numbers. */
+  readonly source: RecipeSource;
 }
 
 /** One line of a `defaults` list. */

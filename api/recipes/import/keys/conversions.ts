@@ -55,6 +55,14 @@ export const CONVERSIONS = {
   /** The level, which in verl 0.6 has an effect with `algorithm.rollout_is` only. */
   appliedLevel: (level, valueOf) =>
     valueOf('algorithm.rollout_is') === true ? value(level) : left('verl only measures the weights then'),
+  /** verl 2025-08 to 2025-10: min(exp(old − rollout), cap), by which the loss vanilla alone was multiplied. */
+  truncation: (cap, valueOf) => {
+    const loss = valueOf('actor.policy_loss.loss_mode') ?? 'vanilla';
+    if (typeof cap !== 'number') return { type: 'none', note: 'it is not a number' };
+    if (cap < 0) return left('it is off');
+    if (loss !== 'vanilla') return left(`verl applied it to the loss vanilla only, and the loss is ${String(loss)}`);
+    return { type: 'same', value: cap, note: 'verl’s name from 2025-08 to 2025-10; rollout_is is token' };
+  },
   /** -1: the steps of the run. */
   stepsOfRun: (steps) => (steps === -1 ? left('as long as the run') : value(steps)),
   onlyTrue: (on) =>

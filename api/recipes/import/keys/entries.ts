@@ -10,6 +10,8 @@ export interface Entry {
   /** verl's path: `actor_rollout_ref.actor.optim.lr`. */
   readonly path: string;
   readonly value: unknown;
+  /** The file in which it stands, where it is not the imported one. */
+  readonly file?: string;
   /** Line in the file; absent for words of the command line. */
   readonly line?: number;
   /** It comes from verl's own configuration, so the value is one of verl's defaults. */
@@ -18,6 +20,8 @@ export interface Entry {
 
 /** Something that was not read, or is worth a look. */
 export interface Note {
+  /** The file in which it stands, where it is not the imported one. */
+  readonly file?: string;
   readonly line?: number;
   readonly text: string;
   /** It can change what is learned, so a report names it first. */
@@ -38,6 +42,15 @@ export class Entries {
   readonly #byPath = new Map<string, Entry>();
   readonly notes: Note[] = [];
   #areDefaults = false;
+  #file: string | undefined;
+
+  /** Everything that is set and noted meanwhile stands in this file, which is not the imported one. */
+  whileIn(file: string, set: () => void): void {
+    const before = this.#file;
+    this.#file = file;
+    set();
+    this.#file = before;
+  }
 
   /** Everything that is set meanwhile is one of verl's defaults. */
   whileDefaults(set: () => void): void {
@@ -61,7 +74,11 @@ export class Entries {
   }
 
   #add(note: Note): void {
-    if (this.notes.length < 1000) this.notes.push(note);
+    if (this.notes.length < 1000) this.notes.push({ ...this.#inFile(), ...note });
+  }
+
+  #inFile(): { readonly file?: string } {
+    return this.#file === undefined ? {} : { file: this.#file };
   }
 
   /** Mappings become one entry for each of their values; empty ones stay. */
@@ -73,7 +90,7 @@ export class Entries {
     if (this.#byPath.size >= mostEntries)
       throw new InvalidInputError(`too many keys: more than ${mostEntries}`, { hint: 'is this a training’s file?' });
     this.#byPath.delete(path);
-    const place = line === undefined ? {} : { line };
+    const place = { ...this.#inFile(), ...(line !== undefined && { line }) };
     this.#byPath.set(path, { path, value, ...place, ...(this.#areDefaults && { isDefault: true as const }) });
   }
 

@@ -291,6 +291,74 @@ describe('a key of verl’s engines', () => {
   });
 });
 
+describe('truncated importance sampling', () => {
+  const cap = 'actor_rollout_ref.actor.tis_imp_ratio_cap';
+
+  it('of verl 2025-08 to 2025-10 is rollout correction with weights of tokens', () => {
+    const { tree, keys, losses, problems } = imported([
+      `${cap}=2.5`,
+      'actor_rollout_ref.rollout.calculate_log_probs=True',
+    ]);
+    expect(tree).toMatchObject({
+      algorithm: { rollout_correction: { rollout_is: 'token', rollout_is_threshold: 2.5 } },
+    });
+    expect(keys.find(({ verl }) => verl.endsWith(cap))).toMatchObject({
+      outcome: 'moved',
+      note: expect.stringContaining('2025-08 to 2025-10'),
+    });
+    expect(losses).toEqual([]);
+    expect(problems.filter(({ path }) => path.startsWith('algorithm'))).toEqual([]);
+  });
+
+  it.each([[[`${cap}=-1`]], [[`${cap}=2`, 'actor_rollout_ref.actor.policy_loss.loss_mode=gspo']]])(
+    'that verl did not apply is not written: %s',
+    (words) => {
+      const { tree, losses } = imported(words);
+      expect(tree).not.toHaveProperty('algorithm.rollout_correction');
+      expect(losses).toEqual([]);
+    },
+  );
+
+  it('without a number is left out, and named first', () => {
+    expect(imported([`${cap}=high`]).losses).toMatchObject([{ verl: cap }]);
+  });
+});
+
+describe('keys that choose devices, servers and machinery', () => {
+  it.each([
+    'rollout.rollout_world_size=4',
+    'rollout.enable_expert_parallel=True',
+    'rollout.data_parallelism=2',
+    'rollout.trust_remote_code=True',
+    'actor.trust_remote_code=True',
+    'actor.mindspeed.strategy=mindspeed_megatron',
+    'actor.mindspeed.mcore_kwargs.moe_grouped_gemm=True',
+    'rollout.num_gpus_per_replica=2',
+    'rollout.visible_devices=0',
+    'actor.new_engine.nccl_timeout_s=5',
+    'rollout.full_determinism=True',
+    'actor.entropy_from_logits_chunk_size=2048',
+    'actor.optim.muon_momentum=0.9',
+    'actor.optim.exp_avg_dtype=fp32',
+    'actor.qat.group_size=16',
+  ])('do not change what is learned: %s', (word) => {
+    expect(imported([`+actor_rollout_ref.${word}`]).losses).toEqual([]);
+  });
+
+  it.each(['actor.qat.enable=True', 'actor.sampled_kl_cap=2', 'actor.dtype=float16', 'actor.optim.exp_avg_dtype=bf16'])(
+    'are not those that do: %s',
+    (word) => expect(imported([`+actor_rollout_ref.${word}`]).losses).toHaveLength(1),
+  );
+});
+
+it('the name that an unknown key begins is the one that is meant', () => {
+  const hint = (word: string) => outcomeOf(`actor_rollout_ref.actor.${word}`)?.note;
+  expect(hint('clip_ratio_hi=0.3')).toBe('is actor.clip_ratio_high meant?');
+  expect(hint('clip_ratio_hgh=0.3')).toBe('is actor.clip_ratio_high meant?');
+  expect(hint('clip_ratio_lo=0.3')).toBe('is actor.clip_ratio_low meant?');
+  expect(hint('clip_rati=0.3')).toBe('is actor.clip_ratio meant?');
+});
+
 describe('what the input does not set', () => {
   it('has verl’s default where it decides what is learned', () => {
     const entries = new Entries();

@@ -29,9 +29,7 @@ const severalTurns = 'rollout.multi_turn.enable';
 /** The losses: settings that no run of the recipe has, in the order of the input. */
 export function lossesOf(keys: readonly ImportedKey[], notes: readonly Note[]): ImportLoss[] {
   return [
-    ...notes.flatMap(({ decides, text, line }) =>
-      decides === true ? [{ why: text, ...(line !== undefined && { line }) }] : [],
-    ),
+    ...notes.flatMap(({ decides, text, ...place }) => (decides === true ? [{ why: text, ...place }] : [])),
     ...keys.flatMap((key) => {
       const why = reasonOfLoss(key);
       return why === undefined ? [] : [lossOf(key, why)];
@@ -40,8 +38,9 @@ export function lossesOf(keys: readonly ImportedKey[], notes: readonly Note[]): 
   ];
 }
 
-const lossOf = ({ verl, line, ...key }: ImportedKey, why: string): ImportLoss => ({
+const lossOf = ({ verl, file, line, ...key }: ImportedKey, why: string): ImportLoss => ({
   verl,
+  ...(file !== undefined && { file }),
   ...('value' in key && { value: key.value }),
   ...(line !== undefined && { line }),
   why,
@@ -54,7 +53,7 @@ function reasonOfLoss(key: ImportedKey): string | undefined {
       if (petrel !== undefined) return decides(petrel) ? note : undefined;
       return reason !== undefined && LEARNED.has(reason) && asks(key) ? REASONS[reason] : undefined;
     case 'unknown':
-      return /^trainer\./.test(key.verl)
+      return /^trainer\./.test(key.verl) || ofDevices(key.verl)
         ? undefined
         : `petrel does not know this key${note === undefined ? '' : `; ${note}`}`;
     case 'unreadable':
@@ -69,6 +68,17 @@ function reasonOfLoss(key: ImportedKey): string | undefined {
         : undefined;
   }
 }
+
+/** Does an unknown key, by its name, choose devices or how a model is divided over them? */
+const ofDevices = (verl: string): boolean =>
+  verl
+    .slice(verl.lastIndexOf('.') + 1)
+    .split('_')
+    .some((part, index, parts) => DEVICE_WORDS.has(part) || (part === 'world' && parts[index + 1] === 'size'));
+
+const DEVICE_WORDS: ReadonlySet<string> = new Set(
+  'parallel parallelism gpu gpus ngpus npu npus cuda nccl hccl device devices offload'.split(' '),
+);
 
 /** A key without which a run learns something else, and which `petrel plan` does not ask for anyway. */
 function decides(petrel: string): boolean {
@@ -118,7 +128,13 @@ export function importLossTitle(losses: readonly ImportLoss[], source: string): 
 }
 
 /** A loss on one line, with its place in the input. */
-export function importLossText({ verl, line, why, ...loss }: ImportLoss): string {
+export function importLossText({ verl, why, ...loss }: ImportLoss): string {
   const key = verl === undefined ? '' : `${verl}${'value' in loss ? `: ${showValue(loss.value)}` : ''}; `;
-  return `${line === undefined ? '' : `line ${line}: `}${key}${why}`;
+  return `${importPlaceText(loss)}${key}${why}`;
+}
+
+/** A report names a place so: `line 3: ` in the imported file, `config/own.yaml, line 3: ` in another one. */
+export function importPlaceText({ file, line }: { readonly file?: string; readonly line?: number }): string {
+  const words = [file, line === undefined ? undefined : `line ${line}`].filter((word) => word !== undefined);
+  return words.length === 0 ? '' : `${words.join(', ')}: `;
 }

@@ -66,7 +66,9 @@ export function importEntries(entries: Entries, options: ImportOptions): ImportR
     ...enginesToWrite(engines, options.kind),
     ...defaults.filter((one) => one.isWritten).map((one) => [one.petrel, one.verlDefault] as const),
     ...mapped.flatMap((key) =>
-      key.petrel !== undefined && 'written' in key ? [[key.petrel, key.written] as const] : [],
+      key.petrel !== undefined && 'written' in key
+        ? [...Object.entries(key.also ?? {}), [key.petrel, key.written] as const]
+        : [],
     ),
   ];
   const tree = written.reduce<Tree>((result, [path, value]) => setAt(result, path.split('.'), value), base);
@@ -136,7 +138,8 @@ interface Surroundings {
 function mapKey(known: Known, { valueOf, referred, engines }: Surroundings): ImportedKey {
   const { entry, path, value, unknown, dates } = known;
   const rule = findRule(path, engines);
-  const base = { verl: entry.path, ...(entry.line !== undefined && { line: entry.line }) };
+  const { file, line } = entry;
+  const base = { verl: entry.path, ...(file !== undefined && { file }), ...(line !== undefined && { line }) };
   if (unknown !== undefined) {
     // The value does not matter where no value has a counterpart.
     if (rule?.none !== undefined && rule.to === undefined) return { ...base, outcome: 'none', reason: rule.none };
@@ -168,7 +171,7 @@ function mapKey(known: Known, { valueOf, referred, engines }: Surroundings): Imp
 type Mapped = Omit<ImportedKey, 'verl' | 'value' | 'line'>;
 
 function byRule(rule: Rule, value: unknown, valueOf: ValueOf, path: string): Mapped {
-  const { to, how, none, met, write, convert } = rule;
+  const { to, how, none, met, write, convert, also } = rule;
   const petrel = to === undefined ? {} : { petrel: to };
   if (met?.some((one) => one === value) === true) {
     const isOwn = to !== undefined && write !== false && convert === undefined && value !== null;
@@ -186,7 +189,7 @@ function byRule(rule: Rule, value: unknown, valueOf: ValueOf, path: string): Map
   const outcome = isSame ? (to === path ? 'same' : 'moved') : 'differs';
   if (write === false || converted?.type === 'left') return { outcome: 'differs', ...petrel, note };
   const written = converted === undefined ? value : converted.value;
-  return { outcome, ...petrel, written, ...(note !== '' && { note }) };
+  return { outcome, ...petrel, written, ...(also !== undefined && { also }), ...(note !== '' && { note }) };
 }
 
 const petrelKeyOf = (rule: Rule | undefined, path: string): { readonly petrel?: string } => {

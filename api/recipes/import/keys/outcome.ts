@@ -32,12 +32,16 @@ export interface ImportedKey {
   readonly verl: string;
   /** The value; absent when it is not known. A secret is `***`. */
   readonly value?: unknown;
+  /** The file in which it stands, where it is not the imported one. */
+  readonly file?: string;
   readonly line?: number;
   readonly outcome: KeyOutcome;
   /** petrel's key, if it has one. */
   readonly petrel?: string;
   /** The value in the recipe, if it is written there. */
   readonly written?: unknown;
+  /** Other keys of petrel that are written with it. */
+  readonly also?: Readonly<Record<string, unknown>>;
   readonly note?: string;
   readonly reason?: Reason;
 }
@@ -57,6 +61,8 @@ export interface ImportLoss {
   /** verl's key; absent for what is no key, such as a configuration that was not found. */
   readonly verl?: string;
   readonly value?: unknown;
+  /** The file in which it stands, where it is not the imported one. */
+  readonly file?: string;
   readonly line?: number;
   /** Why the recipe does not have it, and what to do. */
   readonly why: string;

@@ -16,6 +16,8 @@ export interface Rule {
   /** false: the counterpart is named, but nothing is written. */
   readonly write?: false;
   readonly convert?: ConversionName;
+  /** Other keys of petrel that are written where `to` is. */
+  readonly also?: Readonly<Record<string, unknown>>;
   /** Values for which nothing needs to be set, because petrel does so. */
   readonly met?: readonly unknown[];
   /** The reason for all other values. */
@@ -66,12 +68,19 @@ export const RULES: readonly Rule[] = [
     to: '$1.optim.total_training_steps',
     convert: 'stepsOfRun',
   },
+  { verl: '(actor|critic).optim.min_lr_factor', to: '$1.optim.min_lr_ratio' },
   { verl: '(actor|critic).optim.min_lr', to: '$1.optim.min_lr_ratio', convert: 'minLrRatio' },
   { verl: '(actor|critic).optim.lr_warmup_init', to: '$1.optim.init_lr_ratio', convert: 'minLrRatio' },
   { verl: '(actor|critic).optim.optimizer', met: ['AdamW', 'adam', 'Adam', 'adamw'], none: 'optimizer' },
   { verl: '(actor|critic).optim.optimizer_impl', met: ['torch.optim', null], none: 'optimizer' },
   {
     verl: '(actor|critic).optim.(override_optimizer_config|override_optimizer_config.**)',
+    none: 'optimizer',
+  },
+  { verl: '(actor|critic).optim.muon_*', how: 'it is of the optimiser muon, which optim.optimizer would choose' },
+  {
+    verl: '(actor|critic).optim.(use_precision_aware_optimizer|main_grads_dtype|exp_avg_dtype|exp_avg_sq_dtype|use_layer_wise_distributed_optimizer)',
+    met: ['fp32', 'float32', false, null],
     none: 'optimizer',
   },
   { verl: 'trainer.v1.trainer_mode', to: 'rollout.mode' },
@@ -157,7 +166,7 @@ export const RULES: readonly Rule[] = [
   { verl: '(model|critic.model).enable_gradient_checkpointing', met: [false], none: 'activations' },
   { verl: '(model|critic.model).gradient_checkpointing_kwargs.**', met: off, none: 'activations' },
   { verl: '(model|critic.model).enable_activation_offload', how: inHostMemory, met: [true, ...off] },
-  { verl: '(model|critic.model|data).trust_remote_code', met: off, none: 'code' },
+  { verl: '(model|critic.model|data|actor|ref|critic|rollout).trust_remote_code', met: off, none: 'code' },
   { verl: '(model|critic.model).(use_liger|use_fused_kernels|tiled_mlp.enabled)', met: off, none: 'kernels' },
   { verl: '(model|critic.model).(fused_kernel_options|tiled_mlp).**', none: 'kernels' },
   { verl: '(model|critic.model|data).use_shm', met: off, none: 'internal' },
@@ -176,7 +185,7 @@ export const RULES: readonly Rule[] = [
     to: 'model.compute_dtype',
     convert: 'dtype',
   },
-  { verl: 'actor.megatron.dtype', to: 'model.compute_dtype', convert: 'dtype' },
+  { verl: '(actor|ref|critic|actor.megatron).dtype', to: 'model.compute_dtype', convert: 'dtype' },
   {
     verl: 'rollout.dtype',
     to: 'model.compute_dtype',
@@ -196,7 +205,7 @@ export const RULES: readonly Rule[] = [
 
   // Engines.
   {
-    verl: '(model_engine|actor.strategy|ref.strategy|critic.strategy|reward.reward_model.strategy)',
+    verl: '(model_engine|actor.model_engine|actor.strategy|ref.strategy|critic.strategy|reward.reward_model.strategy)',
     to: 'trainer.engine',
     how: ownEngine,
     write: false,
@@ -237,6 +246,7 @@ export const RULES: readonly Rule[] = [
   },
   { verl: `${anyRole}.(*_parallel_size|ulysses_sequence_parallel_size)`, met: one, none: 'parallel' },
   { verl: 'rollout.(tensor|data|expert|pipeline|moe_tensor)_*', met: one, none: 'parallel' },
+  { verl: `${anyRole}.(*world_size|*parallel*)`, met: [...one, false], none: 'parallel' },
   { verl: 'reward.reward_model.**.*_parallel_size', met: one, none: 'rewardModel' },
   {
     verl: `${anyRole}.**.(param_offload|optimizer_offload|grad_offload|offload_policy|enable_fsdp_offload|enable_activation_offload)`,
@@ -249,15 +259,20 @@ export const RULES: readonly Rule[] = [
     none: 'kernels',
   },
   {
-    verl: `${anyRole}.(use_torch_compile|entropy_checkpointing|entropy_from_logits_with_chunking|pad_to_length|use_fused_kernels)`,
+    verl: `${anyRole}.(use_torch_compile|entropy_checkpointing|entropy_from_logits_with_chunking|entropy_from_logits_chunk_size|pad_to_length|use_fused_kernels|full_determinism)`,
     met: off,
     none: 'kernels',
   },
   { verl: `${anyRole}.**.router_replay.**`, met: off, none: 'moe' },
   { verl: `${anyRole}.(router_replay.**|enable_rollout_routing_replay)`, met: off, none: 'moe' },
+  { verl: 'rollout.moe_load_balance_metrics_interval', met: off, none: 'moe' },
   { verl: `${anyRole}.**.override_transformer_config.(moe_*|*expert*)`, none: 'moe' },
   { verl: `${anyRole}.**.override_transformer_config.**`, none: 'kernels' },
-  { verl: `${anyRole}.(fsdp_config|fsdp|megatron|veomni|torchtitan|engine|automodel|mcore).**`, none: 'sharding' },
+  { verl: `${anyRole}.mindspeed.**.(moe_*|*expert*|*router*)`, none: 'moe' },
+  {
+    verl: `${anyRole}.(fsdp_config|fsdp|megatron|mindspeed|veomni|torchtitan|engine|automodel|mcore).**`,
+    none: 'sharding',
+  },
   { verl: 'critic.model.(fsdp_config|fsdp).**', none: 'sharding' },
 
   // Generating.
@@ -321,18 +336,23 @@ export const RULES: readonly Rule[] = [
     none: 'vision',
   },
   {
-    verl: 'data.(filter_overlong_prompts_workers|dataloader_num_workers|datagen.**|validation_shuffle|cache_dir)',
+    verl: 'data.(filter_overlong_prompts_workers|dataloader_num_workers|num_workers|datagen.**|validation_shuffle|cache_dir)',
     met: off,
     none: 'internal',
   },
   { verl: 'data.(return_raw_input_ids|balance_dp_token|reward_model_key|path)', none: 'internal' },
   { verl: 'data.(pad_mode|ignore_input_ids_mismatch)', how: packed },
-  { verl: 'data.(multiturn.enable|multiturn.**|messages_key|tools_key|enable_thinking_key)', met: off, none: 'turns' },
+  {
+    verl: 'data.(multiturn.enable|multiturn.**|messages_key|tools_key|enable_thinking_key|enable_thinking_default)',
+    met: off,
+    none: 'turns',
+  },
   { verl: 'data.(prompt_dict_keys|response_dict_keys)', met: [null], none: 'data' },
   { verl: 'data.sampler.**', met: [null], none: 'sampler' },
   { verl: 'data.(custom_cls.**|datagen.**|tokenizer)', met: [null], none: 'data' },
   { verl: 'data.(tool_config_path|function_tool_path)', met: [null], none: 'tools' },
-  { verl: '**.freeze_vision_tower', met: off, none: 'vision' },
+  { verl: 'data.continuous_token.**', met: off, none: 'tools' },
+  { verl: '**.(freeze_vision_tower|num_images_in_input)', met: off, none: 'vision' },
 
   // The algorithm.
   {
@@ -345,6 +365,13 @@ export const RULES: readonly Rule[] = [
     convert: 'appliedLevel',
   },
   { verl: 'algorithm.rollout_is', how: 'algorithm.rollout_is_level decides', met: off },
+  {
+    verl: 'actor.tis_imp_ratio_cap',
+    to: 'algorithm.rollout_correction.rollout_is_threshold',
+    convert: 'truncation',
+    met: [-1, 0, null],
+    also: { 'algorithm.rollout_correction.rollout_is': 'token' },
+  },
   { verl: 'algorithm.rollout_is_mode', met: ['truncate', null], none: 'algorithm' },
   {
     verl: 'algorithm.(rollout_is_threshold_lower|rollout_is_veto_threshold|rollout_correction.rollout_rs_threshold_lower|rollout_correction.use_policy_gradient)',
@@ -354,7 +381,13 @@ export const RULES: readonly Rule[] = [
   { verl: 'algorithm.(dpo_beta|dpo_loss_type|dpo_label_smoothing)', to: 'actor.policy_loss.$1' },
   { verl: 'algorithm.gigpo.**', none: 'algorithm' },
   { verl: 'trainer.ref_update_freq', met: [-1, 0, null], none: 'algorithm' },
-  { verl: '(rollout.use_fire_sampling|rollout.skip_rollout)', met: off, none: 'algorithm' },
+  {
+    verl: '(rollout.use_fire_sampling|rollout.skip_rollout|rollout.skip.enable|actor.qat.enable)',
+    met: off,
+    none: 'algorithm',
+  },
+  { verl: 'rollout.skip.**', how: 'rollout.skip.enable decides' },
+  { verl: 'actor.qat.**', how: 'actor.qat.enable decides' },
   { verl: '(actor|critic).optim.weight_decay_incr_style', met: ['constant', null], none: 'optimizer' },
   {
     verl: '(actor|critic).optim.(lr_wsd_decay_steps|lr_wsd_decay_style)',
@@ -415,12 +448,13 @@ export const RULES: readonly Rule[] = [
   { verl: '(actor.use_rollout_log_probs|rollout.total_epochs|rollout.test_freq)', none: 'async' },
   { verl: '(actor|ref|critic).profile.**', none: 'profiling' },
   { verl: '(profiler|global_profiler).**', none: 'profiling' },
-  { verl: '(engine|optim)', none: 'internal' },
+  { verl: '(engine|optim|model)', none: 'internal' },
+  { verl: 'trainer.(num_global_batch|num_data_storage_units|num_data_controllers)', none: 'internal' },
   { verl: 'rollout.(sglang_rollout_mode|enable_sleep_mode)', none: 'server' },
   { verl: 'trainer.(npu_profile|controller_nsight_options|worker_nsight_options|checkpoint).**', none: 'profiling' },
   { verl: 'nccl_timeout', none: 'ray' },
   { verl: '(global_profiler|trainer.profile*).**', none: 'profiling' },
-  { verl: 'trainer.profile_steps', met: [null], none: 'profiling' },
+  { verl: 'trainer.(profile_steps|profile_interval)', met: [null, -1], none: 'profiling' },
   { verl: '**.profiler.**', none: 'profiling' },
   { verl: '(transfer_queue|skip|hydra).**', none: 'internal' },
   { verl: '(actor|ref|rollout|critic|model).nccl_timeout', none: 'ray' },

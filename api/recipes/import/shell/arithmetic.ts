@@ -7,14 +7,22 @@ import { LIMITS } from './limits.ts';
 /** `valueOf`: the text of a variable; undefined when it is not known. */
 export function evaluateArithmetic(source: string, valueOf: (name: string) => string | undefined): number | undefined {
   if (source.length > 10_000) return undefined;
-  const tokens = source.match(/\s+|\$\{\w+\}|\$\w+|\w+|\*\*|[<>=!]=|&&|\|\||[-+*/%()<>!?:]|[^\s]/g) ?? [];
+  const tokens = source.match(/\s+|\$\{[\w#]+\}|\$[\w#]+|\w+|\*\*|[<>=!]=|&&|\|\||[-+*/%()<>!?:]|[^\s]/g) ?? [];
   const reader = new Reader(
-    tokens.map((token) => token.trim().replace(/^\$\{?(\w+)\}?$/, '$1')).filter((token) => token !== ''),
+    tokens.map((token) => token.trim().replace(/^\$\{?(\w+|#)\}?$/, '$$$1')).filter((token) => token !== ''),
     valueOf,
   );
   const value = reader.ternary();
   return reader.isDone && value !== undefined && Number.isSafeInteger(value) ? value : undefined;
 }
+
+/** The variables that the expression sets: `n++`, `n += 2`. */
+export const setByArithmetic = (source: string): string[] =>
+  [
+    ...source
+      .slice(0, 10_000)
+      .matchAll(/([A-Za-z_]\w*)\s*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)?=(?!=))|(?:\+\+|--)\s*([A-Za-z_]\w*)/g),
+  ].map(([, before, after]) => before ?? after ?? '');
 
 /** Binary operators, weakest first. */
 const LEVELS: readonly Readonly<Record<string, (a: number, b: number) => number>>[] = [
@@ -94,7 +102,7 @@ class Reader {
     }
     const token = this.#tokens[this.#at] ?? '';
     this.#at += 1;
-    return /^[A-Za-z_]/.test(token) ? integer(this.#valueOf(token) ?? '') : integer(token);
+    return /^[A-Za-z_$]/.test(token) ? integer(this.#valueOf(token.replace('$', '')) ?? '') : integer(token);
   }
 
   #takes(token: string): boolean {

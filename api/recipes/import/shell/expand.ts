@@ -9,6 +9,8 @@ import type { ParameterPart, Part, Word } from './syntax.ts';
 export interface Field {
   readonly text: string;
   readonly line: number;
+  /** It stands in `"$@"` behind the arguments of the script, and is none of `$1`, `$2` …. */
+  readonly isOverride?: true;
 }
 
 export type Value =
@@ -20,7 +22,10 @@ export class Variables {
   readonly #values = new Map<string, Value>();
   /** `"$@"`. */
   positional: readonly Field[] = [];
+  /** The script’s arguments were not given, so that `$1` is not known. */
+  areArgumentsOpen = false;
   #made = 0;
+  #isTest = false;
 
   set(name: string, value: Value): void {
     this.#values.set(name, value);
@@ -32,6 +37,33 @@ export class Variables {
 
   unset(name: string): void {
     this.#values.delete(name);
+  }
+
+  /** `shift`. Overrides stay: it is the script’s own arguments that it has read. */
+  shift(count: number): void {
+    this.positional = this.#from(count);
+  }
+
+  /** `$1`, `$2` …, without the overrides behind them. */
+  get args(): readonly Field[] {
+    return this.positional.filter(({ isOverride }) => isOverride !== true);
+  }
+
+  #from(count: number): readonly Field[] {
+    return [...this.args.slice(count), ...this.positional.filter(({ isOverride }) => isOverride === true)];
+  }
+
+  /** Expands words of a test, where an argument that is not given is empty, as in a shell. */
+  inTest<T>(expand: () => T): T {
+    this.#isTest = true;
+    const result = expand();
+    this.#isTest = false;
+    return result;
+  }
+
+  /** The value of `(( … ))`; undefined when it is not known. */
+  arithmetic(source: string): number | undefined {
+    return evaluateArithmetic(source, (name) => this.#plain({ type: 'parameter', name }));
   }
 
   /** The word as one text, as in an assignment. */
@@ -59,7 +91,11 @@ export class Variables {
         }
         const isNothing = !part.quoted && piece.text === '';
         if (!isNothing || open !== undefined)
-          open = { text: this.#measured((open?.text ?? '') + piece.text, word.line), line: open?.line ?? piece.line };
+          open = {
+            text: this.#measured((open?.text ?? '') + piece.text, word.line),
+            line: open?.line ?? piece.line,
+            ...(piece.isOverride === true && { isOverride: true as const }),
+          };
       }
     }
     return open === undefined ? done : [...done, open];
@@ -69,10 +105,10 @@ export class Variables {
     const all = part.type === 'parameter' ? this.#all(part) : undefined;
     if (all !== undefined && part.type === 'parameter') {
       const joins = part.quoted && (part.name === '*' || part.index === '*');
-      if (!joins) return part.quoted ? all : all.flatMap((field) => split(field.text, field.line));
+      if (!joins) return part.quoted ? all : all.flatMap(split);
     }
     const text = this.#joined(part, line);
-    return part.quoted || part.type === 'text' ? [{ text, line }] : split(text, line);
+    return part.quoted || part.type === 'text' ? [{ text, line }] : split({ text, line });
   }
 
   /** `$@`, `$*`, `${x[@]}`, `${x[*]}` without an operator. */
@@ -94,7 +130,7 @@ export class Variables {
   #slice({ name, index, operand }: ParameterPart): readonly Field[] | undefined {
     const from = operand === undefined ? undefined : integer(this.text(operand));
     if (from === undefined || from < 0 || (index !== '@' && name !== '@')) return undefined;
-    return this.#items(name).slice(name === '@' ? Math.max(0, from - 1) : from);
+    return name === '@' ? this.#from(Math.max(0, from - 1)) : this.#items(name).slice(from);
   }
 
   #items(name: string): readonly Field[] {
@@ -120,7 +156,7 @@ export class Variables {
   }
 
   #arithmetic(source: string, line: number): string {
-    const value = evaluateArithmetic(source, (name) => this.#plain({ type: 'parameter', name }));
+    const value = this.arithmetic(source);
     return value === undefined ? this.holes.make(line, `the arithmetic $((${source.slice(0, 80)}))`) : String(value);
   }
 
@@ -130,7 +166,7 @@ export class Variables {
     const value = this.#plain(part);
     if (part.length === true) return this.#length(part, value, line);
     const { operator, operand } = part;
-    if (operator === undefined) return value ?? this.#unknown(part, line);
+    if (operator === undefined) return value ?? (this.#isTest && isArgument(part) ? '' : this.#unknown(part, line));
     const other = () => (operand === undefined ? '' : this.text(operand));
     const isGiven = value !== undefined && (value !== '' || !operator.startsWith(':'));
     switch (operator) {
@@ -164,16 +200,21 @@ export class Variables {
 
   /** The value without operators; undefined when it is not set. */
   #plain({ name, index }: ParameterPart): string | undefined {
-    if (/^\d+$/.test(name)) return name === '0' ? undefined : this.positional[Number(name) - 1]?.text;
-    if (name === '#') return String(this.positional.length);
+    if (isArgument({ name })) return this.args[Number(name) - 1]?.text;
+    if (name === '0') return undefined;
+    if (name === '#') return String(this.args.length);
     const value = this.#values.get(name);
     if (value?.type === 'array') return value.items[Number(index ?? 0)]?.text;
     return index === undefined || index === '0' ? value?.text : undefined;
   }
 
   #unknown({ name }: ParameterPart, line: number): string {
-    const isName = /^[A-Za-z_]/.test(name);
-    return this.holes.make(line, isName ? `$${name}, which the script does not set (--env ${name}=…)` : `$${name}`);
+    return this.holes.make(line, this.#why(name));
+  }
+
+  #why(name: string): string {
+    if (/^[A-Za-z_]/.test(name)) return `$${name}, which the script does not set (--env ${name}=…)`;
+    return this.areArgumentsOpen && isArgument({ name }) ? `${argumentText(name)}, which is not given` : `$${name}`;
   }
 
   #measured(text: string, line: number): string {
@@ -184,10 +225,16 @@ export class Variables {
   }
 }
 
+/** `$1`, `$2` … */
+const isArgument = ({ name }: Pick<ParameterPart, 'name'>): boolean => /^[1-9]\d*$/.test(name);
+
+/** An argument of the script, with the option that gives it. */
+export const argumentText = (name: string): string =>
+  `$${name} (--args ${Array.from({ length: Math.min(Number(name), 9) }, () => '…').join(' ')})`;
+
 /** Splits at blanks, as a shell splits a value that is not quoted. */
-function split(text: string, line: number): Field[] {
-  const words = text.split(/[ \t\n]+/);
-  return words.map((word) => ({ text: word, line }));
+function split(field: Field): Field[] {
+  return field.text.split(/[ \t\n]+/).map((text) => ({ ...field, text }));
 }
 
 // `${x,,}`, `${x##*/}`, `${x%.*}`, `${x//a/b}` with plain texts; undefined for others.

@@ -4,16 +4,19 @@
  *   word        text 'text' "text $x" $'text' \c $x ${x…} $((…)) $(…) `…`, in any mixture
  *   array       name=( word … ) and name+=( word … )
  *   operator    ; ;; & && | || ( ) and line breaks
- *   dropped     # comments, redirections with their target, here-documents
+ *   dropped     # comments, redirections with their target, here-strings, here-documents
  */
 import { InvalidInputError } from '../../../../core/errors.ts';
 import { within } from './limits.ts';
 import type { ParameterPart, Part, Token, Word } from './syntax.ts';
 
-/** Throws InvalidInputError for an open quote or bracket, and for a script over the limits. */
-export function tokensOf(source: string): Token[] {
+/**
+ * Throws InvalidInputError for an open quote or bracket, and for a script over the limits. `line`: the line of all
+ * tokens; else they are counted.
+ */
+export function tokensOf(source: string, line?: number): Token[] {
   within('source', source.length, 1);
-  return new Lexer(source).tokens();
+  return new Lexer(source, line).tokens();
 }
 
 const OPERATORS = [';;&', ';;', ';&', '&&', '||', '|&', ';', '&', '|', '(', ')'];
@@ -25,14 +28,17 @@ const NAME = /^[A-Za-z_]\w*/;
 class Lexer {
   readonly #source: string;
   #at = 0;
-  #line = 1;
+  #line: number;
+  readonly #countsLines: boolean;
   #depth = 0;
-  readonly #tokens: Token[] = [];
+  #tokens: Token[] = [];
   /** Ends of here-documents that begin at the next line break. */
   #pending: { readonly end: string; readonly tabs: boolean }[] = [];
 
-  constructor(source: string) {
+  constructor(source: string, line?: number) {
     this.#source = source;
+    this.#line = line ?? 1;
+    this.#countsLines = line === undefined;
   }
 
   tokens(): Token[] {
@@ -55,8 +61,7 @@ class Lexer {
     if (this.#redirection()) return [];
     if (this.#rest(2) === '((' && this.#isAtCommand()) {
       this.#step(2);
-      this.#untilClosed('))', line);
-      return [{ type: 'arithmetic', line }];
+      return [{ type: 'arithmetic', source: this.#untilClosed(line), line }];
     }
     const operator = OPERATORS.find((text) => this.#rest(text.length) === text);
     if (operator !== undefined) {
@@ -182,13 +187,16 @@ class Lexer {
       parts.push({ type: 'command', what: this.#untilBackquote(line), quoted });
     } else if (this.#rest(3) === '$((') {
       this.#step(3);
-      parts.push({ type: 'arithmetic', source: this.#untilClosed('))', line), quoted });
+      parts.push({ type: 'arithmetic', source: this.#untilClosed(line), quoted });
     } else if (this.#rest(2) === '$(') {
       this.#step(2);
-      parts.push({ type: 'command', what: this.#untilClosed(')', line).trim(), quoted });
+      parts.push({ type: 'command', what: this.#commands(line).trim(), quoted });
     } else if (this.#rest(2) === '${') {
       this.#step(2);
       parts.push({ ...this.#braced(line, quoted), quoted });
+    } else if (!quoted && this.#rest(2) === '$"') {
+      this.#step();
+      this.#double(parts);
     } else if (!quoted && this.#rest(2) === "$'") {
       this.#step();
       parts.push({ type: 'text', text: escaped(this.#single()), quoted: true });
@@ -237,17 +245,43 @@ class Lexer {
     return { parts, line };
   }
 
-  /** Text up to a closing bracket at the same level, which is taken too; quotes and brackets inside are skipped. */
-  #untilClosed(close: ')' | '))', line: number): string {
+  /** Reads the commands of `$( … )`, with their comments and here-documents. The closing bracket is taken, too. */
+  #commands(line: number): string {
+    const start = this.#at;
+    const outer = [this.#tokens, this.#pending] as const;
+    [this.#tokens, this.#pending] = [[], []];
+    const open: ('(' | 'case')[] = [];
+    for (;;) {
+      this.#skipBlanks();
+      const char = this.#char();
+      if (char === '') throw unclosed('$(', line);
+      if (char === ')' && open.length === 0) break;
+      const isAtCommand = this.#isAtCommand();
+      const next = this.#next();
+      const [token] = next;
+      const word = token?.type === 'word' && isAtCommand ? plain(token.word) : '';
+      const operator = token?.type === 'operator' ? token.text : '';
+      if (operator === '(' || word === 'case') open.push(operator === '(' ? '(' : 'case');
+      // The bracket after a pattern of `case` closes nothing.
+      else if ((operator === ')' && open.at(-1) === '(') || (word === 'esac' && open.at(-1) === 'case')) open.pop();
+      this.#tokens.push(...next);
+      within('tokens', this.#tokens.length, line);
+    }
+    [this.#tokens, this.#pending] = outer;
+    const text = this.#source.slice(start, this.#at);
+    this.#step();
+    return text;
+  }
+
+  /** The text up to `))` at the same level, which is taken too. */
+  #untilClosed(line: number): string {
     const start = this.#at;
     let open = 0;
     for (;;) {
       const char = this.#char();
-      if (char === '') throw unclosed(close === ')' ? '$(' : '((', line);
-      if (open === 0 && this.#rest(close.length) === close) break;
-      if (char === "'" && close === ')') this.#single();
-      else if (char === '"' && close === ')') this.#skipDouble();
-      else if (char === '\\') this.#step(2);
+      if (char === '') throw unclosed('((', line);
+      if (open === 0 && this.#rest(2) === '))') break;
+      if (char === '\\') this.#step(2);
       else {
         if (char === '(') open += 1;
         if (char === ')') open -= 1;
@@ -255,18 +289,8 @@ class Lexer {
       }
     }
     const text = this.#source.slice(start, this.#at);
-    this.#step(close.length);
+    this.#step(2);
     return text;
-  }
-
-  #skipDouble(): void {
-    const line = this.#line;
-    this.#step();
-    while (this.#char() !== '"') {
-      if (this.#char() === '') throw unclosed('"', line);
-      this.#step(this.#char() === '\\' ? 2 : 1);
-    }
-    this.#step();
   }
 
   #untilBackquote(line: number): string {
@@ -288,8 +312,10 @@ class Lexer {
     if (found === undefined) return this.#processSubstitution();
     this.#step(found.length);
     while (BLANK.test(this.#char())) this.#step();
-    const target = this.#word();
-    if (/<<-?$/.test(found)) this.#pending.push({ end: plain(target), tabs: found.endsWith('-') });
+    const start = this.#at;
+    this.#word();
+    if (/^\d*<<-?$/.test(found))
+      this.#pending.push({ end: unquoted(this.#source.slice(start, this.#at)), tabs: found.endsWith('-') });
     return true;
   }
 
@@ -298,7 +324,10 @@ class Lexer {
     if (!['<(', '>('].includes(this.#rest(2))) return false;
     const line = this.#line;
     this.#step(2);
-    this.#untilClosed(')', line);
+    this.#depth += 1;
+    within('depth', this.#depth, line);
+    this.#commands(line);
+    this.#depth -= 1;
     return true;
   }
 
@@ -309,7 +338,8 @@ class Lexer {
         const stop = this.#source.indexOf('\n', this.#at);
         const line = this.#source.slice(this.#at, stop < 0 ? undefined : stop);
         this.#step(line.length + 1);
-        if ((tabs ? line.replace(/^\t+/, '') : line) === end) break;
+        const text = line.replace(/\r$/, '');
+        if ((tabs ? text.replace(/^\t+/, '') : text) === end) break;
       }
     }
     this.#pending = [];
@@ -338,7 +368,7 @@ class Lexer {
 
   #step(count = 1): void {
     for (let i = 0; i < count; i += 1) {
-      if (this.#source[this.#at] === '\n') this.#line += 1;
+      if (this.#countsLines && this.#source[this.#at] === '\n') this.#line += 1;
       this.#at += 1;
     }
   }
@@ -357,6 +387,9 @@ export function plain(word: Word): string {
     ? word.parts.map((part) => (part.type === 'text' ? part.text : '')).join('')
     : '';
 }
+
+/** The word that ends a here-document, as it stands in the script: nothing in it is expanded. */
+const unquoted = (word: string): string => word.replace(/\\(.)/g, '$1').replace(/["']/g, '');
 
 /** `$'a\nb'`; only the escapes that scripts use. */
 function escaped(text: string): string {

@@ -1,15 +1,18 @@
 /**
- * Parses words and operators to statements. What petrel does not read (loops, arithmetic commands) becomes `unread`,
- * with the statements inside, so that it is known which variables they could change.
+ * Parses words and operators to statements. Loops, which are not followed, keep the statements inside, so that it is
+ * known which variables they could change.
  */
 import { InvalidInputError } from '../../../../core/errors.ts';
 import { plain, tokensOf } from './lexer.ts';
 import { within } from './limits.ts';
 import type { Assignment, Body, Part, Statement, Token, Word } from './syntax.ts';
 
-/** Throws InvalidInputError with the line where a construct is not complete, and for a script over the limits. */
-export function parseScript(source: string): Body {
-  return new Parser(tokensOf(source)).script();
+/**
+ * Throws InvalidInputError with the line where a construct is not complete, and for a script over the limits. `line`:
+ * everything stands in this line of another script.
+ */
+export function parseScript(source: string, line?: number): Body {
+  return new Parser(tokensOf(source, line)).script();
 }
 
 /** Commands whose words may be assignments. */
@@ -78,7 +81,7 @@ class Parser {
     const token = this.#token();
     if (token?.type === 'arithmetic') {
       this.#at += 1;
-      return { type: 'unread', what: '(( … ))', body: [], line };
+      return { type: 'arithmetic', source: token.source, line };
     }
     if (this.#takes('(')) {
       const body = this.#body([')']);
@@ -121,7 +124,7 @@ class Parser {
     const subject = this.#takeWord('a word after case');
     this.#skipLines();
     this.#expect('in', line);
-    const branches: { patterns: Word[]; body: Body }[] = [];
+    const branches: { patterns: Word[]; body: Body; continues?: true }[] = [];
     for (;;) {
       this.#skipLines();
       if (this.#takesWord('esac')) return { type: 'case', subject, branches, line };
@@ -130,9 +133,8 @@ class Parser {
       while (this.#takes('|')) patterns.push(this.#takeWord('a pattern'));
       this.#expect(')', line);
       const body = this.#body([';;', ';&', ';;&', 'esac']);
-      if (this.#isAt(';&', ';;&')) throw this.#unexpected('";;"');
+      branches.push({ patterns, body, ...(this.#takes(';&', ';;&') && { continues: true as const }) });
       this.#takes(';;');
-      branches.push({ patterns, body });
     }
   }
 
@@ -145,19 +147,23 @@ class Parser {
 
   #loop(keyword: string, line: number): Statement {
     this.#at += 1;
-    const token = this.#token();
-    const variable = keyword === 'for' && token?.type === 'word' ? plain(token.word) : '';
-    const condition = keyword === 'for' || keyword === 'select' ? this.#skipTo('do') : this.#body(['do']);
+    const head = keyword === 'for' || keyword === 'select' ? this.#items() : { condition: this.#body(['do']) };
     this.#expect('do', line);
-    const body = [...condition, ...this.#body(['done'])];
+    const body = this.#body(['done']);
     this.#expect('done', line);
-    return { type: 'unread', what: keyword, ...(variable !== '' && { variable }), body, line };
+    return { type: 'loop', what: keyword, ...head, body, line };
   }
 
-  /** The words after `for x in`. */
-  #skipTo(keyword: string): Body {
-    while (this.#token() !== undefined && !this.#isAt(keyword)) this.#at += 1;
-    return [];
+  /** `x in a b` after `for`; without a name for `for (( … ))`. */
+  #items(): { readonly variable?: string; readonly items?: readonly Word[] } {
+    const words: Word[] = [];
+    for (let token = this.#token(); token !== undefined && !this.#isAt('do'); token = this.#token()) {
+      if (token.type === 'word') words.push(token.word);
+      this.#at += 1;
+    }
+    const [name, between, ...items] = words;
+    if (name === undefined) return {};
+    return { variable: plain(name), items: between === undefined ? [allArguments] : items };
   }
 
   /** `name() …` */
@@ -192,7 +198,7 @@ class Parser {
         assignments.push({ ...token, value: { type: 'array', words: token.words } });
         continue;
       }
-      const assignment = words.length === 0 || declares ? assignmentOf(token.word) : undefined;
+      const assignment = words.length === 0 || declares ? assignmentOf(token.word, declares) : undefined;
       if (assignment === undefined) words.push(token.word);
       else assignments.push(assignment);
     }
@@ -262,13 +268,27 @@ class Parser {
   }
 }
 
-/** `name=value` or `name+=value`; undefined for other words. */
-function assignmentOf(word: Word): Assignment | undefined {
+/** `name=value`, `name+=value` or `name[1]=value`; undefined for other words. `declares`: it may stand in quotes. */
+function assignmentOf(word: Word, declares: boolean): Assignment | undefined {
   const [first, ...others] = word.parts;
-  if (first?.type !== 'text' || first.quoted) return undefined;
-  const match = /^([A-Za-z_]\w*)(\+?)=/.exec(first.text);
-  if (match === null) return undefined;
+  if (first?.type !== 'text' || (first.quoted && !declares)) return undefined;
+  const match = /^([A-Za-z_]\w*)(?:\[([^\]]*)\])?(\+?)=/.exec(first.text);
+  if (match === null) return elementOf(word);
   const rest: Part = { ...first, text: first.text.slice(match[0].length) };
+  const [, name = '', index, plus] = match;
   const value = { type: 'scalar' as const, word: { parts: [rest, ...others], line: word.line } };
-  return { name: match[1] ?? '', append: match[2] === '+', value, line: word.line };
+  const place = index === undefined ? {} : { index: /^\d{1,4}$/.test(index) ? index : '?' };
+  return { name, ...place, append: plus === '+', value, line: word.line };
 }
+
+/** `name[$i]=value`: which element it is depends on a variable. */
+function elementOf(word: Word): Assignment | undefined {
+  const [first, ...others] = word.parts;
+  const name = first?.type === 'text' && !first.quoted ? /^([A-Za-z_]\w*)\[/.exec(first.text)?.[1] : undefined;
+  const closes = others.findIndex((part) => part.type === 'text' && !part.quoted && /^[^\]]*\]\+?=/.test(part.text));
+  if (name === undefined || closes < 0) return undefined;
+  const value = { type: 'scalar' as const, word: { parts: others.slice(closes), line: word.line } };
+  return { name, index: '?', append: false, value, line: word.line };
+}
+
+const allArguments: Word = { parts: [{ type: 'parameter', name: '@', quoted: true }], line: 0 };

@@ -29,6 +29,7 @@ describe('the words of a call', () => {
     ['a=1 # a comment', ['a=1']],
     ['a=1 > out.txt 2>&1 <in', ['a=1']],
     ['""', ['']],
+    ['a=$"x y"', ['a=x y']],
     ['a=x#y', ['a=x#y']],
   ])('%s', (words, expected) => {
     expect(wordsOf(`${run} ${words}`)).toEqual(expected);
@@ -44,7 +45,9 @@ describe('the words of a call', () => {
 
   it('are those of the command line, too', () => {
     expect(wordsOf(`${run} a=1 "$@"`, { words: ['b=x y'] })).toEqual(['a=1', 'b=x y']);
-    expect(wordsOf(`first=$1\nshift\n${run} a=$first "\${@:1}"`, { words: ['x', 'b=2'] })).toEqual(['a=x', 'b=2']);
+    expect(wordsOf(`first=$1\nshift\n${run} a=$first "\${@:1}"`, { args: ['x'], words: ['b=2'] })).toEqual([
+      ...['a=x', 'b=2'],
+    ]);
   });
 
   it('are split at blanks only where the value is not quoted', () => {
@@ -81,7 +84,12 @@ describe('a condition', () => {
     ['{ [ $X = 1 ] || [ $Y = vllm ]; }', 'then'],
     ['[ -f file ]', '?'],
     ['command -v nvidia-smi', '?'],
-    ['(( X > 3 ))', '?'],
+    ['(( X > 3 ))', 'then'],
+    ['((X % 5 != 0 || $X * 2 < 10))', 'else'],
+    ['(( UNSET > 3 ))', '?'],
+    ['(( X++ ))', '?'],
+    ['[[ "a b" == "a b" && $Y != "a b" ]]', 'then'],
+    ['[[ $Y = $EMPTY ]]', '?'],
   ])('%s', (condition, expected) => {
     expect(branch(condition)).toBe(`a=${expected}`);
   });
@@ -104,6 +112,121 @@ describe('a condition', () => {
   });
 });
 
+describe('arguments of a script', () => {
+  const usage = 'echo "Usage: $0 <nproc> <path>"; exit 1';
+  const launch = `n=$1\np=$2\nshift 2\n${run} n=$n p=$p "$@"`;
+
+  it.each([
+    `if [ "$#" -lt 2 ]; then\n  ${usage}\nfi`,
+    `if [[ $# -ne 2 ]]; then ${usage}; fi`,
+    `if (( $# < 2 )); then ${usage}; fi`,
+    `if [ $# -ge 2 ]; then :; else ${usage}; fi`,
+    `if ! [ "\${#}" -ge 2 ]; then ${usage}; fi`,
+    `[ $# -lt 2 ] && { ${usage}; }`,
+    `[ $# -ge 2 ] || exit`,
+    `test $# -eq 2 || { ${usage}; }`,
+    `(($# == 2)) || exit 1`,
+    `usage() { ${usage}; }\nif [ -z "$1" ] || [ -z "$2" ]; then usage; fi`,
+    `if [[ -z $1 || -z $2 ]]; then ${usage}; fi`,
+    `ARGC=$#\nif [ $ARGC -lt 2 ]; then ${usage}; fi`,
+    `case $# in\n  2) ;;\n  *) ${usage} ;;\nesac`,
+    `: \${1:?Usage} "\${2?}"`,
+    `check() { if [ $# -lt 2 ]; then ${usage}; fi; }\ncheck "$@"`,
+    `if [ $# = 0 ]; then echo help; return 0; elif [ $# -lt 2 ]; then ${usage}; fi`,
+  ])('may be left out, and are not known: %s', (check) => {
+    expect(wordsOf(`${check}\n${launch}`)).toEqual(['n=?', 'p=?']);
+    expect(wordsOf(`${check}\n${launch}`, { words: ['b.c=1'] })).toEqual(['n=?', 'p=?', 'b.c=1']);
+    expect(wordsOf(`${check}\n${launch}`, { args: ['8', 'out'], words: ['b.c=1'] })).toEqual(['n=8', 'p=out', 'b.c=1']);
+  });
+
+  it('that are left out are named, with the line of the check', () => {
+    const { launches, notes, holesIn } = read(`set -x\nif [ $# -lt 2 ]; then exit 1; fi\n${launch}`);
+    expect(notes).toEqual([{ line: 2, text: expect.stringContaining('without its arguments') }]);
+    expect(holesIn(launches[0]?.words[1]?.text ?? '')).toEqual([
+      { line: 4, reason: expect.stringContaining('$2 (--args … …)') },
+    ]);
+  });
+
+  it('that are given decide', () => {
+    const script = `if [ "$1" = stop ]; then exit; fi\n${run} a=\${1:-8} n=$(( $1 * 2 ))`;
+    expect(wordsOf(script)).toEqual(['a=8', 'n=?']);
+    expect(wordsOf(script, { args: ['4'] })).toEqual(['a=4', 'n=8']);
+    expect(read(script, { args: ['stop'] })).toMatchObject({ launches: [], exitLine: 1 });
+  });
+
+  it.each([
+    'while [[ $# -gt 0 ]]; do\n  case $1 in\n    --a) A=$2; shift 2 ;;\n  esac\ndone',
+    'while (( $# )); do A=2; shift; done',
+    'until [ $# -eq 0 ]; do A=2; shift; done',
+    'while getopts "a:" o; do A=$OPTARG; done',
+    'for x in "$@"; do A=$x; done',
+    'for x; do A=$x; done',
+    'if [ -n "$1" ]; then A=$1; fi',
+    'if [ $# -gt 0 ]; then A=$1; fi',
+    '[ "$1" == --debug ] && A=2',
+    'case "$1" in debug) A=2 ;; esac',
+    'f() { A=${1:-1}; }\nf "$@"',
+    'A=${1:-1}',
+  ])('that a script may do without keep its defaults, also beside overrides: %s', (lines) => {
+    expect(wordsOf(`A=1\n${lines}\n${run} a=$A`, { words: ['b.c=1'] })).toEqual(['a=1']);
+  });
+
+  it('that only a loop reads make what it sets unknown', () => {
+    const script = `A=1\nwhile [ $# -gt 0 ]; do A=$1; shift; done\n${run} a=$A`;
+    expect(wordsOf(script, { args: ['2'] })).toEqual(['a=?']);
+  });
+
+  it.each([
+    `if [ $# -eq 1 ]; then ${run} a=$1; fi`,
+    `[ -n "$1" ] && ${run} a=$1`,
+    `if [ $# -eq 1 ]; then ${run} a=$1; else echo usage; fi`,
+  ])('without which a script does not train are not known: %s', (script) => {
+    expect(wordsOf(script)).toEqual(['a=?']);
+  });
+
+  it('that choose between trainings leave each out, and say which argument decides', () => {
+    const { launches, notes } = read(`case $1 in\n a) ${run} a=1;;\n *) exit 1;;\nesac`);
+    expect(launches).toEqual([]);
+    expect(notes[0]?.text).toContain('$1 (--args …)');
+  });
+});
+
+describe('text that a command reads', () => {
+  const wordsAfter = (lines: string) => wordsOf(`A=1\n${lines}\n${run} a=$A`);
+
+  it.each([
+    'read -ra B <<< "$H"',
+    'read -ra B <<<"$H"',
+    'read B<<<x && echo $B',
+    'cat 3<<< "a b" <<<c',
+    'if true; then\n  read -r B <<< "$(hostname -I)"\nfi',
+    'f() {\n  read -r B <<< x\n}\nf',
+    'while read -r B; do\n  echo $B\ndone <<< "$H"',
+    'for x in a; do cat <<< $x; done',
+    '(cat <<< x) | tee log',
+  ])('in its own line does not hide what follows: %s', (lines) => expect(wordsAfter(lines)).toEqual(['a=1']));
+
+  it.each([
+    'cat <<EOF\nA=2 "\nEOF',
+    'cat <<-EOF\n\tA=2\n\tEOF',
+    'cat << "E F" >out\nA=2\nE F',
+    'cat <<\\EOF | tee log\nA=2\nEOF',
+    'cat 0<<A <<B\nA=2\nA\nA=3\nB',
+    'cat <<$X\nA=2\n$X',
+    'cat <<EOF\r\nA=2\r\nEOF\r',
+    'cat <<EOF <<< x\nA=2\nEOF',
+  ])('in the lines below is not part of the script: %j', (lines) => expect(wordsAfter(lines)).toEqual(['a=1']));
+
+  it.each([
+    "B=$(python3 - <<'EOF'\nprint(\")\") # don't\nEOF\n)",
+    'B=$(date # it is "now\n)',
+    'B=$(case $X in a) echo 1;; (b) echo 2;; esac)',
+    'B="$(cat <<EOF\nit\'s (\nEOF\n)"',
+    'diff <(echo a # )\n) <(case x in x) echo;; esac)',
+    'B=$(f() { echo ")"; }; (f); echo $(f))',
+  ])('may stand in the commands of a substitution: %j', (lines) => expect(wordsAfter(lines)).toEqual(['a=1']));
+});
+
 describe('a script', () => {
   it('may have functions, here-documents, exports and exits', () => {
     const script = `f() {\n  local n=$1; shift\n  ${run} n=$n "$@"\n}\ncat <<'EOF'\n${run} not=this\n"\nEOF\nexport B=2\nf 1 b=$B\nexit\n${run} never=1`;
@@ -112,6 +235,49 @@ describe('a script', () => {
 
   it('is followed into pipelines, but what they assign is lost', () => {
     expect(wordsOf(`A=1\n(A=2)\n${run} a=$A 2>&1 | tee log`)).toEqual(['a=1']);
+  });
+
+  it('ends where it exits itself, not where a subshell does', () => {
+    expect(read('echo\nexit 1\necho').exitLine).toBe(2);
+    expect(read('(exit 1)\nbash -c "exit 2"\nexit 3 | cat').exitLine).toBeUndefined();
+    expect(wordsOf(`(exit 1)\n${run} a=1`)).toEqual(['a=1']);
+  });
+
+  it('sets elements of arrays, and forgets what it cannot follow', () => {
+    const value = (lines: string, word: string) => wordsOf(`A=(a b)\nN=1\n${lines}\n${run} ${word}`);
+    expect(value('A[0]=c', '"${A[@]}"')).toEqual(['c', 'b']);
+    expect(value('A[2]=c', '"${A[@]}"')).toEqual(['a', 'b', 'c']);
+    expect(value('A[$N]=c', '${A[1]}')).toEqual(['?']);
+    expect(value('declare -A A=([x]=1)', '"${A[@]}"')).toEqual(['?']);
+    expect(value('((N++))', '$N')).toEqual(['?']);
+    expect(value('let N=2', '$N')).toEqual(['?']);
+    expect(value('printf -v N %d 3', '$N')).toEqual(['?']);
+    expect(value('if [ $X ]; then read -r N; fi', '$N')).toEqual(['?']);
+    expect(value('export "N=2"', '$N')).toEqual(['2']);
+  });
+
+  it.each([
+    `eval "${run} a=1"`,
+    `C="${run} a=1"\neval $C`,
+    `srun -N 1 bash -lc "set -x\n${run} \\\n a=1"`,
+    `/bin/sh -c '${run} a=1' 2>&1 | tee log`,
+    `torchrun -m launch verl.trainer.main_ppo a=1`,
+    `python3 -u main_ppo_split.py a=1`,
+    `case x in x) ${run} a=1 ;; esac`,
+  ])('may start the training in another way: %s', (script) => expect(wordsOf(script)).toEqual(['a=1']));
+
+  it('whose command is not known says which variable has it', () => {
+    const { launches, notes } = read('$COMMAND \\\n  data.train_files=a');
+    expect(launches).toEqual([]);
+    expect(notes[0]).toMatchObject({ line: 1, text: expect.stringContaining('--env COMMAND=…') });
+    const given = { env: new Map([['COMMAND', run]]) };
+    expect(wordsOf('$COMMAND \\\n  data.train_files=a', given)).toEqual(['data.train_files=a']);
+  });
+
+  it('takes the value of the environment where its own is not known', () => {
+    const script = `D=$(detect)\nread N\nif [ $D = gpu ]; then ${run} a=$N; fi`;
+    expect(read(script).launches).toEqual([]);
+    expect(wordsOf(script, { env: new Map([...[['D', 'gpu'] as const], ['N', '3']]) })).toEqual(['a=3']);
   });
 
   it('with loops or files to source has notes with their lines', () => {

@@ -29,6 +29,8 @@ export interface Word {
 
 export interface Assignment {
   readonly name: string;
+  /** `2` in `name[2]=…`; `?` where it is an expression. */
+  readonly index?: string;
   /** `+=` */
   readonly append: boolean;
   readonly value: { readonly type: 'scalar'; readonly word: Word } | { readonly type: 'array'; readonly words: Word[] };
@@ -51,7 +53,12 @@ export type Statement =
   | {
       readonly type: 'case';
       readonly subject: Word;
-      readonly branches: readonly { readonly patterns: readonly Word[]; readonly body: Body }[];
+      readonly branches: readonly {
+        readonly patterns: readonly Word[];
+        readonly body: Body;
+        /** It ends with `;&` or `;;&`, so that other branches may run, too. */
+        readonly continues?: true;
+      }[];
       readonly line: number;
     }
   /** `a && b || c`, from left to right. */
@@ -66,11 +73,17 @@ export type Statement =
   /** `( … )` and every part of a pipeline: what they assign is lost. */
   | { readonly type: 'subshell'; readonly body: Body; readonly line: number }
   | { readonly type: 'function'; readonly name: string; readonly body: Statement; readonly line: number }
-  /** `for`, `while`, `until`, `select`, `(( … ))`. `variable`: the name after `for`. */
+  /** `(( … ))` as a command. */
+  | { readonly type: 'arithmetic'; readonly source: string; readonly line: number }
+  /** `for`, `while`, `until`, `select`: their bodies are not read, unless it is known that none of them runs. */
   | {
-      readonly type: 'unread';
+      readonly type: 'loop';
       readonly what: string;
+      /** The name after `for`, and the words after `in`: `"$@"` where it has none. */
       readonly variable?: string;
+      readonly items?: readonly Word[];
+      /** What `while` and `until` ask before each round. */
+      readonly condition?: Body;
       readonly body: Body;
       readonly line: number;
     };
@@ -90,4 +103,4 @@ export type Token =
   /** `;`, `&&`, a line break … */
   | { readonly type: 'operator'; readonly text: string; readonly line: number }
   /** `(( … ))` as a command. */
-  | { readonly type: 'arithmetic'; readonly line: number };
+  | { readonly type: 'arithmetic'; readonly source: string; readonly line: number };
