@@ -108,7 +108,7 @@ describe('the columns of the tokens of a batch', () => {
       'another column price of its tokens',
     ],
     [{ 'token.price': price }, 'no column routes of its tokens'],
-    [{ ...both, 'token.more': price }, 'a column more, which its source has not'],
+    [{ ...both, 'token.more': price }, 'a column more, which its source does not have'],
     [
       { ...both, 'token.routes': { ...routes, shape: [2, 1] } },
       'tensor token.routes: shape [2, 1] for 1 response tokens',
@@ -128,6 +128,6 @@ describe('the columns of the tokens of a batch', () => {
       'token.price': { ...price, data: Float32Array.of(Number.NaN) },
     };
     expect(faultsOf(unknown, {})).toEqual([]);
-    expect(faultsOf({ 'token.routes': routes }, {})).toEqual(['a column routes, which its source has not']);
+    expect(faultsOf({ 'token.routes': routes }, {})).toEqual(['a column routes, which its source does not have']);
   });
 });
