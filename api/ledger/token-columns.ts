@@ -47,7 +47,8 @@ export function differenceOfColumns(found: Columns, source: Columns): string | u
   for (const [name, column] of found) {
     const wanted = source.get(name);
     if (wanted === undefined) {
-      if (!column.bits.every((bits) => isUnknown(column, bits))) return `a column ${name}, which its source does not have`;
+      if (!column.bits.every((bits) => isUnknown(column, bits)))
+        return `a column ${name}, which its source does not have`;
     } else if (!same(column, wanted)) return `another column ${name} of its tokens`;
   }
   return undefined;
