@@ -1,6 +1,7 @@
 /** Texts that people take for rows of JSON, known by how they begin, and how rows are made of them. */
 import { quoted } from '../file-kind.ts';
 import { show } from '../fields.ts';
+import { placeAtDepth } from './nesting.ts';
 
 interface NotJson {
   readonly found: string;
@@ -46,7 +47,7 @@ const isPlain = (text: string): boolean => /^\s*(?!NaN\b|-?Infinity\b)[^\s{["]/.
 
 /** What stands between two rows in one line: lines must end with a line feed. */
 function separatorOf(text: string, file: string): NotJson | undefined {
-  const end = endOfFirst(text);
+  const end = placeAtDepth(text, (depth) => depth <= 0);
   const between = end === undefined ? undefined : /^([\s\u0085]*)[{[]/.exec(text.slice(end, end + looked))?.[1];
   if (between === undefined) return undefined;
   if (between.includes('\r'))
@@ -57,21 +58,6 @@ function separatorOf(text: string, file: string): NotJson | undefined {
   const hint = 'write each row on a line of its own';
   const isUnicode = /[\u2028\u2029\u0085]/.test(between);
   return { found: isUnicode ? 'two rows between which stands a line separator of Unicode' : 'more than one row', hint };
-}
-
-/** The place behind the first object or list of a text; undefined when it does not end. */
-function endOfFirst(text: string): number | undefined {
-  let [depth, inString] = [0, false];
-  for (let i = 0; i < text.length; i++) {
-    const character = text[i];
-    if (inString) {
-      if (character === '\\') i++;
-      else if (character === '"') inString = false;
-    } else if (character === '"') inString = true;
-    else if (character === '[' || character === '{') depth++;
-    else if ((character === ']' || character === '}') && --depth <= 0) return i + 1;
-  }
-  return undefined;
 }
 
 /** What a text is that is no JSON; undefined: only its parser knows what is wrong. */

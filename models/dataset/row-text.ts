@@ -1,5 +1,6 @@
 /** The text of a row of JSON as a row. */
 import { isLossy, parseJson } from '../json.ts';
+import { placeAtDepth } from './nesting.ts';
 import { notJson } from './not-json.ts';
 import { type RawRow, type RowPlace, rowError } from './raw.ts';
 
@@ -27,18 +28,7 @@ export function parseRow(text: string, place: RowPlace, expected: string): RawRo
 /** Is a list or an object nested deeper than this? Short texts and texts with few brackets are not looked through. */
 function depthIsOver(text: string, most: number): boolean {
   if (text.length <= 2 * most || !hasOpenings(text, most)) return false;
-  let [depth, inString] = [0, false];
-  for (let i = 0; i < text.length; i++) {
-    const character = text[i];
-    if (inString) {
-      if (character === '\\') i++;
-      else if (character === '"') inString = false;
-    } else if (character === '"') inString = true;
-    else if (character === '[' || character === '{') {
-      if (++depth > most) return true;
-    } else if (character === ']' || character === '}') depth--;
-  }
-  return false;
+  return placeAtDepth(text, (depth) => depth > most) !== undefined;
 }
 
 function hasOpenings(text: string, count: number): boolean {

@@ -167,10 +167,13 @@ async function accumulate(
   for (const row of rowsOf(micros.entries(), engine)) {
     const passes: Pass[] = [];
     // A shard is in memory only while its micro-batches are computed.
-    for (const [m, micro] of row)
-      passes.push(passOf(training, await batch.micro(micro), totals, [record.iteration, s, m]));
-    const shareOf = (lane: number) => at(passes, lane).samples / samplesOfStep.length;
-    const computed = await forwardRow(training, passes, routing, shareOf);
+    const shares: number[] = [];
+    for (const [m, micro] of row) {
+      const place = await batch.micro(micro);
+      passes.push(passOf(training, place, totals, [record.iteration, s, m]));
+      shares.push(place.samples.length / samplesOfStep.length);
+    }
+    const computed = await forwardRow(training, passes, routing, shares);
     finite &&= computed.every(({ coefficients }) => Number.isFinite(coefficients.loss));
     if (finite)
       await engine.backward(
@@ -191,18 +194,17 @@ type Coefficients = ReturnType<typeof lossCoefficients>;
 
 /** A forward pass of a micro-batch, and d(loss)/d(output) of what its loss reads. */
 interface Pass {
-  readonly samples: number;
   readonly packed: () => PackedBatch;
   readonly wants: readonly OutputName[];
   readonly coefficients: (outputs: OutputArrays) => Coefficients | Promise<Coefficients>;
 }
 
-/** The micro-batches of all lanes: forward together, and the loss of each. */
+/** The micro-batches of all lanes: forward together, and the loss of each. `shares`: of the step's samples. */
 async function forwardRow(
   { engine, settings: { loss }, call }: Training,
   row: readonly Pass[],
   routing: StepRouting,
-  shareOf: (lane: number) => number,
+  shares: readonly number[],
 ): Promise<{ readonly handle: number; readonly coefficients: Coefficients }[]> {
   const options = { temperature: loss.temperature, keep: true, wants: [...at(row, 0).wants, ...routing.wants] };
   const results = await engine.forward(
@@ -215,7 +217,7 @@ async function forwardRow(
     // A pass reads the outputs that it wants, and no others.
     for (const [lane, { handle, outputs }] of results.entries()) {
       const own = await at(row, lane).coefficients(outputs as OutputArrays);
-      const { loss, gradients } = routing.add(outputs, shareOf(lane));
+      const { loss, gradients } = routing.add(outputs, at(shares, lane));
       const whole = { ...own, loss: own.loss + loss, gradients: { ...own.gradients, ...gradients } };
       computed.push({ handle, coefficients: whole });
     }
@@ -237,7 +239,6 @@ function passOf(
   const { loss } = settings;
   if (loss.kind === 'rm')
     return {
-      samples: samples.length,
       packed: () => packWhole(sequencesOf(batch, samples), padTokenOf(loss)),
       wants: ['scores'],
       coefficients: ({ scores }) => rewardModelCoefficients(scores, totals.globalBatchSize),
@@ -248,7 +249,6 @@ function passOf(
   if (loss.kind === 'value' || loss.kind === 'logZ') {
     const coefficientsOf = loss.kind === 'value' ? valueCoefficients : logZCoefficients;
     return {
-      samples: samples.length,
       packed,
       wants: ['values'],
       coefficients: ({ values }) => coefficientsOf(loss, batch, micro(), values, totals),
@@ -257,7 +257,6 @@ function passOf(
   const { prime } = loss;
   if (prime !== undefined)
     return {
-      samples: samples.length,
       packed,
       wants: ['logProbs'],
       coefficients: ({ logProbs }) => primeCoefficients(prime, batch, micro(), logProbs, totals),
@@ -266,7 +265,6 @@ function passOf(
     loss.kind === 'policy' &&
     (readsEntropy(loss) || isOwnForward(record) || loss.own?.needs.includes('entropy') === true);
   return {
-    samples: samples.length,
     packed: () => studentPass(loss, batch, micro()),
     wants: entropy ? ['logProbs', 'entropy'] : ['logProbs'],
     coefficients: async (outputs) => {
