@@ -34,7 +34,8 @@ export interface Session {
   close(): Promise<void>;
 }
 
-export const peerNames = ['torch', 'trl'] as const;
+/** `vllm` and `fsdp`: what petrel's engines are made of, without petrel. */
+export const peerNames = ['torch', 'trl', 'vllm', 'fsdp'] as const;
 export type PeerName = (typeof peerNames)[number];
 
 /**

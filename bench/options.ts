@@ -1,15 +1,18 @@
 /** The bench's command line. */
 import { parseArgs } from 'node:util';
 import { InvalidInputError } from '../core/errors.ts';
+import { chosenEnvironment } from '../infra/engines/environment.ts';
+import { petrelHome } from '../infra/home.ts';
 import { engineInfo } from '../native/index.ts';
 import { lowerBothSides } from './lowering.ts';
 import { peerNames } from './measurement.ts';
 import type { BenchSettings, Measurement, PeerName } from './measurement.ts';
 
-const usage = `usage: npm run bench -- [--json] [--only a,b.*] [--peer torch|trl] [--precision fp32|bf16] [--threads N] [--class C]
+const usage = `usage: npm run bench -- [--json] [--only a,b.*] [--peer NAME] [--precision fp32|bf16] [--threads N] [--class C]
                             [--quick] [--write FILE]
   --only    rows by name, by a pattern with *, or by the beginning of a name (train, decode.S)
-  --peer    run torch or, for the row lesson, trl on the same work in turn with petrel; PETREL_PYTHON is its Python
+  --peer    run it on the same work in turn with petrel: torch; trl for the row lesson; fsdp and vllm for the rows of
+            those names. PETREL_PYTHON is its Python; absent, fsdp and vllm run in that of the installed engine
   --class   avx2, avx512 or avx512_bf16: lower both sides to this class of processor
   --quick   tiny shapes: shows that it works, measures nothing
   --write   put the table between the markers of a document, such as docs/look-up/benchmarks.md`;
@@ -56,10 +59,22 @@ function peerOf(wanted: string | undefined, env: NodeJS.ProcessEnv): Peer | unde
   if (wanted === undefined) return undefined;
   const name = peerNames.find((one) => one === wanted);
   if (name === undefined) throw bad(`--peer ${wanted}: expected ${peerNames.join(' or ')}`);
-  const python = env['PETREL_PYTHON'];
-  const needs = name === 'torch' ? 'torch and transformers' : 'torch, transformers, trl and datasets';
-  if (!python) throw bad(`--peer ${name} needs PETREL_PYTHON: a Python that has ${needs}`);
+  const python = env['PETREL_PYTHON'] || pythonOfEngine(name);
+  if (!python) throw bad(`--peer ${name} needs PETREL_PYTHON: a Python that has ${needsOf[name]}`);
   return { name, python };
+}
+
+const needsOf = {
+  torch: 'torch and transformers',
+  trl: 'torch, transformers, trl and datasets',
+  vllm: 'vllm (petrel engine install vllm)',
+  fsdp: 'torch and transformers (petrel engine install torch)',
+} as const;
+
+/** The Python of the engine that the peer is part of, where it is installed. */
+function pythonOfEngine(name: PeerName): string | undefined {
+  const engine = { torch: undefined, trl: undefined, vllm: 'vllm', fsdp: 'torch' }[name];
+  return engine && chosenEnvironment(petrelHome(), engine)?.python;
 }
 
 function parse(words: readonly string[]) {

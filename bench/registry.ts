@@ -6,6 +6,7 @@ import { millionRows } from './measurements/dataset.ts';
 import { decodeThroughput } from './measurements/decode.ts';
 import { farStore } from './measurements/far-store.ts';
 import { faultCost, faultNames } from './measurements/faults.ts';
+import { throughTorch } from './measurements/fsdp.ts';
 import { groupsThroughput } from './measurements/groups.ts';
 import { journalCost } from './measurements/journal.ts';
 import { lesson } from './measurements/lesson.ts';
@@ -19,10 +20,16 @@ import { bucketStore, folderStore } from './measurements/store.ts';
 import { trainOnOneThread, trainThroughput } from './measurements/train.ts';
 import { timeToFirstToken } from './measurements/ttft.ts';
 import { wholeUpdate } from './measurements/update.ts';
+import { throughVllm } from './measurements/vllm.ts';
+import { chosenEnvironment } from '../infra/engines/environment.ts';
+import { petrelHome } from '../infra/home.ts';
 import { decodeBatches, sizeNames } from './sizes.ts';
 
 /** The variable with the bucket to measure; the rows of S3 exist only when it is set. */
 const bucket = process.env['PETREL_BENCH_S3'];
+
+/** The rows of engines that are installed. */
+const [torch, vllm] = ['torch', 'vllm'].map((engine) => chosenEnvironment(petrelHome(), engine));
 
 export const MEASUREMENTS: readonly Measurement[] = [
   // Peaks come first: other rows are shown as a share of them.
@@ -48,5 +55,7 @@ export const MEASUREMENTS: readonly Measurement[] = [
   requestsOfLooks,
   millionRows,
   planRows,
+  ...(torch === undefined ? [] : [throughTorch(torch)]),
+  ...(vllm === undefined ? [] : [throughVllm(vllm)]),
   ...(bucket === undefined ? [] : [bucketStore(bucket), farStore(bucket)]),
 ];

@@ -55,3 +55,22 @@ export async function allOf<Works extends readonly unknown[] | []>(
   await Promise.allSettled(works);
   return Promise.all(works);
 }
+
+/** What several streams give, as it comes. Who stops reading ends all of them, and so does the failure of one. */
+export async function* merged<T>(streams: readonly AsyncIterable<T>[]): AsyncGenerator<T> {
+  const iterators = streams.map((stream) => stream[Symbol.asyncIterator]());
+  const next = async (of: AsyncIterator<T>) => ({ of, result: await of.next() });
+  const waiting = new Map(iterators.map((one) => [one, next(one)]));
+  try {
+    while (waiting.size > 0) {
+      const { of, result } = await Promise.race(waiting.values());
+      waiting.delete(of);
+      if (result.done === true) continue;
+      waiting.set(of, next(of)); // behind the others, which have their turn
+      yield result.value;
+    }
+  } finally {
+    for (const one of waiting.values()) one.catch(() => {});
+    await Promise.allSettled(iterators.map((one) => one.return?.()));
+  }
+}

@@ -86,6 +86,8 @@ export interface NativeFunctions {
   convertFp16(src: Uint8Array, dst: Float32Array): void;
   roundFp16(src: Float32Array): Uint16Array;
   mapFile(path: string): Uint8Array;
+  /** Digests of an array's blocks; false, with nothing done, where the processor has no instructions for SHA-256. */
+  blockDigests(bytes: Uint8Array, blockBytes: number, digests: Uint8Array, hash: BlockHash, threads: number): boolean;
   adamw(
     params: Float32Array,
     grads: Float32Array,

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { blockHashes } from '../core/parameters.ts';
 import { stateParts } from '../core/records/state-parts.ts';
 import { blockHasher } from '../log/objects/block-hasher.ts';
-import { digestBytes, digestsBySoftware } from './block-digests.ts';
+import { blockDigests, digestBytes, digestsBySoftware } from './block-digests.ts';
 import { decoder, trainerOf } from './testing/decoders.ts';
 
 /**
@@ -45,9 +45,33 @@ test('processors without instructions for SHA-256 get the same digests', () => {
   const trainer = trainerOf(decoder({ vocab: 33 }), 1);
   for (const blockBytes of sizes)
     expect(
-      digestsBySoftware(trainer.read('weights'), blockBytes).compare(
+      digestsBySoftware(new Uint8Array(trainer.read('weights').buffer), blockBytes).compare(
         trainer.blockDigests('weights', blockBytes, 'sha256'),
       ),
     ).toBe(0);
   trainer.close();
+});
+
+describe.each(blockHashes)('digests of the blocks of an array are %s', (hash) => {
+  test.each([1, 2, 3])('with %i threads, wherever in memory it begins', async (threads) => {
+    const hasher = await blockHasher(hash);
+    const all = new Uint8Array(70_000).map((_, i) => (i * 2_654_435_761) >>> 13);
+    for (const length of [0, 1, 63, 64, 65, 1025, 69_990])
+      for (const blockBytes of [64, 1000, 1024, 16_384, 1 << 20]) {
+        const bytes = all.subarray(length % 7, (length % 7) + length);
+        const found = blockDigests(bytes, blockBytes, hash, threads);
+        const expected: Uint8Array[] = [];
+        for (let at = 0; at < length; at += blockBytes) {
+          hasher.update(bytes.subarray(at, at + blockBytes));
+          expected.push(hasher.digest());
+        }
+        expect(Buffer.from(found).equals(Buffer.concat(expected)), `${length} bytes, blocks of ${blockBytes}`).toBe(
+          true,
+        );
+      }
+  });
+
+  test('refuse blocks that are too short', () => {
+    expect(() => blockDigests(new Uint8Array(100), 63, hash, 1)).toThrow(/blockBytes/);
+  });
 });

@@ -1,5 +1,6 @@
 export { arithmeticOf, arithmeticVersions } from './arithmetic.ts';
 export { adamw, clipGradients, convertBf16, convertFp16, mapFile, roundBf16, roundFp16 } from './arrays.ts';
+export { blockDigests } from './block-digests.ts';
 export { engineInfo, type EngineInfo } from './engine-info.ts';
 export { createGenerator, type GeneratorOptions, type NativeGenerator } from './generate.ts';
 export {

@@ -197,7 +197,8 @@ export class NativeTrainer {
       const into = digests.subarray(block * digestBytes, (block + blocksAtOnce) * digestBytes);
       if (!native().trainerDigests(this.#handle, part, block, blockBytes, into, hash)) {
         const count = Math.min(blocksAtOnce * values, this.elements - block * values);
-        into.set(digestsBySoftware(this.read(part, block * values, new Float32Array(count)), blockBytes));
+        const read = this.read(part, block * values, new Float32Array(count));
+        into.set(digestsBySoftware(new Uint8Array(read.buffer), blockBytes));
       }
       onProgress?.();
     }

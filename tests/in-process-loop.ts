@@ -4,12 +4,14 @@
  * scorers are left out: a job is a call (in-process-worker.ts), and a score is the return value of a function.
  */
 import { deepStrictEqual } from 'node:assert/strict';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { createActivities } from '../activities/index.ts';
 import type { Activities, RunRef } from '../activities/index.ts';
 import { verifyLedger } from '../api/ledger/verify.ts';
 import { createFork, originAt } from '../api/runs/fork.ts';
+import { engineCheck } from '../api/checks/engine-check.ts';
+import { startChecks } from '../api/checks/start-checks.ts';
 import { prepareRun } from '../api/runs/prepare.ts';
 import { tokenisedBy } from '../api/runs/row-tokens.ts';
 import { claimNewId, withoutPaths } from '../api/runs/start.ts';
@@ -22,7 +24,6 @@ import { actorOf } from '../core/records/components.ts';
 import type { BatchRecord, RunInputs, UpdateRecord } from '../core/records/schema.ts';
 import { samplesResponses } from '../core/run-kinds.ts';
 import type { RunKind } from '../core/run-kinds.ts';
-import { petrelHome } from '../infra/home.ts';
 import { openFolderStore } from '../infra/store/folder.ts';
 import { writeRun } from '../log/run/new-run.ts';
 import { RunLog } from '../log/run/run-log.ts';
@@ -85,9 +86,6 @@ export class InProcessLoop {
     mkdirSync(this.#cache);
     this.#worker = new InProcessWorker(this.#cache, options);
     this.#hasOwnEngines = options.engines !== undefined;
-    // Its home has the environments of engines that are installed here.
-    const installed = join(petrelHome(), 'engines');
-    if (this.#hasOwnEngines && existsSync(installed)) symlinkSync(installed, join(this.folder, 'engines'));
   }
 
   /** A model of two layers, rows of sums of digits, and a store. */
@@ -182,7 +180,9 @@ export class InProcessLoop {
     const known = this.#prepared.get(key);
     if (known !== undefined) return known;
     const ports = { store: this.store, home: this.folder, env: process.env, now: new Date(), say: () => {} };
-    const { inputs } = await prepareRun(recipe, ports);
+    // Its engines are those of its worker, whatever is installed here.
+    const checks = startChecks.filter((check) => !this.#hasOwnEngines || check !== engineCheck);
+    const { inputs } = await prepareRun(recipe, ports, checks);
     this.#prepared.set(key, inputs);
     return inputs;
   }

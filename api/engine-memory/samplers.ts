@@ -1,9 +1,10 @@
 /**
- * Memory of the samplers that run beside a trainer, each in one process of Python. With P parameters, c bytes of a
- * value in products, S samples at once of at most L tokens, and K values that a cache keeps for a position of a layer:
+ * Memory of the samplers that run beside a trainer: hf is one process of Python, vLLM one for each card. With P
+ * parameters, c bytes of a value in products, S samples at once (of vLLM: on each card) of at most L tokens, and K
+ * values that a cache keeps for a position of a layer:
  *
  *   weights     hf: 4 P, and in bf16 2 P that compute (decoding.py). vllm: c P, where it computes
- *   hostCopy    vllm: 4 P, the published weights in the machine's memory (sampler_model.py)
+ *   hostCopy    vllm: 4 P, the published weights in the machine's memory, which its processes share (sampler_model.py)
  *   adapter     vllm, hf: of a model with an adapter its base as above, and 4 T of the adapter
  *   kvCache     c K layers S L. vllm: blocks of 128 tokens and one more for each sample, at most 40 % of what is free
  *               (sampling.py), and at least one sample's. hf: twice a layer's, since its cache grows by copies
@@ -50,8 +51,12 @@ export const hfPlans: EnginePlans = samplerPlans((wanted, shape, sizes) => {
   ];
 });
 
+/** Processes of vLLM, which divide the samples. */
+const copiesOf = ({ cardBytes, cards = 1 }: ProcessWanted): number => (cardBytes === undefined ? 1 : cards);
+
 export const vllmPlans: EnginePlans = samplerPlans((wanted, _shape, sizes) => {
   const { weights, adapter, compute, oneToken, step, room } = sizes;
+  const cards = copiesOf(wanted);
   const host: Parts = { hostCopy: weights, adapter };
   const bytes = wanted.cardBytes ?? wanted.machineBytes;
   const model: Parts = { weights: compute };
@@ -60,17 +65,17 @@ export const vllmPlans: EnginePlans = samplerPlans((wanted, _shape, sizes) => {
   const most = (room.maxSeqs + 1) * blocks * blockTokens * oneToken;
   const cache = Math.max(room.maxModelLen * oneToken, Math.min(most, cacheShare * Math.max(0, bytes - taken)));
   const computing = added(model, { kvCache: cache, activations: step(Math.max(stepTokens, room.maxModelLen)) });
-  const library = { libraries: vllmBytes };
+  const library = { libraries: cards * vllmBytes };
   if (wanted.cardBytes === undefined) {
     const rounded = { loading: compute < weights ? compute : 0 };
     const parts = fullest([added(host, { loading: weights }), added(host, computing, rounded)]);
     return [{ device: ownMemory, parts: added(parts, library) }];
   }
   return [
-    { device: cardName(0), parts: computing },
+    ...Array.from({ length: cards }, (_, card) => ({ device: cardName(card), parts: computing })),
     { device: ownMemory, parts: added(host, { loading: weights }, library) },
   ];
-});
+}, copiesOf);
 
 interface SamplerSizes {
   /** The model in fp32, and what hf computes with in bf16. */
@@ -88,13 +93,16 @@ interface SamplerSizes {
 
 function samplerPlans(
   devicesOf: (wanted: ProcessWanted, shape: DecoderShape, sizes: SamplerSizes) => readonly DevicePlan[],
+  copies: (wanted: ProcessWanted) => number = () => 1,
 ): EnginePlans {
   return {
     readModel: readModelFacts,
     async plan(wanted) {
       const shape = await shapeOf(wanted.model);
       if (shape === undefined || wanted.sampling === undefined) return [];
-      return devicesOf(wanted, shape, sizesOf(wanted, shape, wanted.sampling));
+      const { maxSeqs, maxModelLen } = wanted.sampling;
+      const room = { maxSeqs: Math.ceil(maxSeqs / copies(wanted)), maxModelLen };
+      return devicesOf(wanted, shape, sizesOf(wanted, shape, room));
     },
   };
 }

@@ -1,7 +1,7 @@
 /**
  * What each device of a stated machine holds, whether that fits, and over how many ranks a model has to be divided. A
- * worker's ranks take the cards from 0 on, and its sampler card 0 (`torch.cuda.set_device` in
- * engines/torch/petrel_torch/device.py).
+ * worker's ranks take the cards from 0 on (`torch.cuda.set_device` in engines/torch/petrel_torch/device.py), vLLM
+ * takes all of them, and another sampler card 0.
  */
 import { showBytes } from '../../core/quantities.ts';
 import { cardName, ownMemory, partsOfModels } from '../../core/ports/engine-plans.ts';
@@ -69,10 +69,11 @@ export async function machineUse(
 }
 
 /** A stated machine as plans of processes see it. */
-export const memoryOfMachine = ({ card, hostBytes }: StatedMachine): MachineMemory => ({
+export const memoryOfMachine = ({ card, cards, hostBytes }: StatedMachine): MachineMemory => ({
   bytes: hostBytes ?? Number.POSITIVE_INFINITY,
   bf16: true,
   cardBytes: () => card.bytes,
+  cards,
 });
 
 function devicesOf(processes: readonly ProcessMemory[], { card, cards, hostBytes }: StatedMachine): DeviceUse[] {

@@ -45,6 +45,8 @@ export interface MachineMemory {
   readonly bf16: boolean;
   /** Memory of each card that an engine computes on; infinite: not known. Undefined: processors compute. */
   readonly cardBytes: (engine: string) => number | undefined;
+  /** Number of cards; absent: not known. */
+  readonly cards?: number;
 }
 
 /** The models whose shapes decide. */
@@ -147,6 +149,7 @@ function wantedOf(
       ? { maxSeqs: Math.min(recipe.rollout.max_num_seqs, responses), maxModelLen: longestSequence }
       : undefined,
     machineBytes: machine.bytes,
+    cards: machine.cards,
   };
 }
 

@@ -86,7 +86,7 @@ async function onStatedMachine(
   if (use === undefined) return undefined;
   const shape = await shapeOf(models.model);
   const compute = computeOf(recipe, memoryOfMachine(stated));
-  const seconds = shape && stageSeconds(recipe, shape, stated.card, compute);
+  const seconds = shape && stageSeconds(recipe, shape, stated, compute);
   return { machine: { ...use, ...(seconds && { seconds }) } };
 }
 

@@ -7,7 +7,7 @@ import { parseMachine } from '../memory/cards.ts';
 import { flopsPerToken, stageSeconds } from './seconds.ts';
 
 const shapeOf = (name: string) => readDecoderShape(publishedModels[name]?.config ?? {});
-const { card } = parseMachine('8xH100');
+const machine = parseMachine('1xH100');
 
 const recipe = (more: Tree = {}) =>
   parseRecipe({
@@ -22,7 +22,9 @@ const recipe = (more: Tree = {}) =>
   });
 const stages = (more: Tree = {}, name = 'Qwen2.5-7B') =>
   new Map(
-    (stageSeconds(recipe(more), shapeOf(name), card, 'bf16') ?? []).map(({ stage, ...rest }) => [stage, rest] as const),
+    (stageSeconds(recipe(more), shapeOf(name), machine, 'bf16') ?? []).map(
+      ({ stage, ...rest }) => [stage, rest] as const,
+    ),
   );
 
 describe('seconds of the stages', () => {
@@ -56,6 +58,16 @@ describe('seconds of the stages', () => {
     expect(fewest).toBeCloseTo((1024 * (weights + cache)) / 3_350e9 + prompts, 6);
   });
 
+  it('of decoding are divided by the cards, each of which samples', () => {
+    const on = (machine: string) =>
+      stageSeconds(recipe(), shapeOf('Qwen2.5-7B'), parseMachine(machine), 'bf16')?.find(
+        ({ stage }) => stage === 'rollout',
+      )?.fewest ?? 0;
+    // Every card reads the weights for each token: what is divided are the caches and the prompts.
+    const weights = (1024 * 2 * (7_615_616_512 - 152_064 * 3584)) / 3_350e9;
+    expect(on('8xH100') - weights).toBeCloseTo((on('1xH100') - weights) / 8, 6);
+  });
+
   it('are divided by the ranks, and have the stages that the recipe asks for', () => {
     expect([...stages().keys()]).toEqual(['rollout', 'update']);
     expect(stages({ trainer: { fsdp_size: 8 } }).get('update')?.most).toBeCloseTo(
@@ -83,6 +95,6 @@ describe('seconds of the stages', () => {
   });
 
   it('are unknown for a card of which only the memory is stated', () => {
-    expect(stageSeconds(recipe(), shapeOf('Qwen2.5-7B'), parseMachine('8x80GiB').card, 'bf16')).toBeUndefined();
+    expect(stageSeconds(recipe(), shapeOf('Qwen2.5-7B'), parseMachine('8x80GiB'), 'bf16')).toBeUndefined();
   });
 });

@@ -7,8 +7,9 @@
  *                    keeps its own attention (capped scores, chunks) meets the whole pack, whose mask hides most of it
  *   an update        three times a forward pass (the backward pass is two), for each epoch
  *   a rollout        steps (c W + slots K) / B for decoding, and a forward pass of the prompts: each step reads the
- *                    weights W that its samples meet, and the keys and values K of each. Of E experts, of which a
- *                    token meets k, s samples meet E (1 - (1 - k / E)^s)
+ *                    weights W that its samples meet, and the keys and values K of each. The samples are divided over
+ *                    the cards, each of which has a vLLM. Of E experts, of which a token meets k, s samples meet
+ *                    E (1 - (1 - k / E)^s)
  *
  * `share` of the peak: 0.15 to 0.24 were measured with transformers' layers on an H100 (models of 0.5 and 1.5 billion
  * parameters), so a stage has the fewest and the most seconds. No record of that is kept here, and the engine itself
@@ -21,7 +22,7 @@ import { samplesResponses } from '../../core/run-kinds.ts';
 import type { ComputeType } from '../../core/parameters.ts';
 import { activeParametersOf, elementsOf } from '../../models/decoder-shape.ts';
 import type { DecoderShape, ParameterShape } from '../../models/decoder-shape.ts';
-import type { Card } from '../memory/cards.ts';
+import type { Card, StatedMachine } from '../memory/cards.ts';
 
 export interface StageSeconds {
   readonly stage: string;
@@ -38,7 +39,7 @@ type FastCard = Required<Card>;
 export function stageSeconds(
   recipe: Recipe,
   shape: DecoderShape,
-  card: Card,
+  { card, cards }: Pick<StatedMachine, 'card' | 'cards'>,
   compute: ComputeType,
 ): readonly StageSeconds[] | undefined {
   const { peakFlops, bandwidth } = card;
@@ -47,6 +48,7 @@ export function stageSeconds(
     recipe,
     shape,
     card: { ...card, peakFlops, bandwidth },
+    cards,
     valueBytes: compute === 'bf16' ? 2 : 4,
   };
   return [
@@ -59,6 +61,7 @@ interface Planned {
   readonly recipe: Recipe;
   readonly shape: DecoderShape;
   readonly card: FastCard;
+  readonly cards: number;
   readonly valueBytes: number;
 }
 
@@ -79,14 +82,15 @@ function trainerStages({ recipe, shape, card }: Planned): StageSeconds[] {
   ];
 }
 
-function rollout({ recipe, shape, card, valueBytes }: Planned): StageSeconds {
+function rollout({ recipe, shape, card, cards, valueBytes }: Planned): StageSeconds {
   const { responses, prompts } = batchArithmetic(recipe);
   const { max_prompt_length: prompt, max_response_length: response } = recipe.data;
-  const samplers = Object.values(recipe.fleet.pools).reduce(
-    (sum, { roles, workers }) => sum + (roles.includes('rollout') ? workers : 0),
+  const workers = Object.values(recipe.fleet.pools).reduce(
+    (sum, pool) => sum + (pool.roles.includes('rollout') ? pool.workers : 0),
     0,
   );
-  const slots = Math.min(recipe.rollout.max_num_seqs, Math.ceil(responses / samplers));
+  const samplers = workers * cards;
+  const slots = Math.min(Math.ceil(recipe.rollout.max_num_seqs / cards), Math.ceil(responses / samplers));
   const steps = Math.ceil(responses / (slots * samplers)) * response;
   const cached = shape.layers.reduce((sum, { attention }) => sum + attention.cached, 0);
   // On average a sample has half of its response.

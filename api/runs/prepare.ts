@@ -12,6 +12,7 @@ import { WaitingBlocks } from '../../log/inputs/waiting-blocks.ts';
 import { encodeScorerFiles } from '../../rewards/scorer-files.ts';
 import { gatherScorer } from '../scorer-files/gather.ts';
 import { assertChecks } from '../checks/checks.ts';
+import type { Check } from '../checks/checks.ts';
 import { storeTrainedModel } from '../inputs/adapter.ts';
 import { RecipeInputs } from '../inputs/recipe-inputs.ts';
 import { startChecks } from '../checks/start-checks.ts';
@@ -31,13 +32,20 @@ export interface Prepared {
   readonly notes: readonly string[];
 }
 
-/** Makes the checks of `petrel plan`, then stores everything. Throws the error of the first check that fails. */
-export async function prepareRun(recipe: Recipe, ports: PreparePorts): Promise<Prepared> {
+/**
+ * Makes the checks, by default those of `petrel plan`, then stores everything. Throws the error of the first check that
+ * fails.
+ */
+export async function prepareRun(
+  recipe: Recipe,
+  ports: PreparePorts,
+  checks: readonly Check[] = startChecks,
+): Promise<Prepared> {
   const scratch = join(ports.home, 'cache');
   const blocks = { train: new WaitingBlocks(scratch), validation: new WaitingBlocks(scratch) };
   const found = new RecipeInputs(recipe, ports, {}, (part) => (bytes, rows) => blocks[part].add(bytes, rows));
   try {
-    await assertChecks(startChecks, found);
+    await assertChecks(checks, found);
     return await storeInputs(found, ports, blocks);
   } finally {
     await Promise.all([blocks.train.remove(), blocks.validation.remove()]);

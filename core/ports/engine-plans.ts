@@ -40,6 +40,8 @@ export interface ProcessWanted {
   readonly machineBytes: number;
   /** Bytes of each of the machine's cards. Absent: the processor computes. */
   readonly cardBytes?: number | undefined;
+  /** Number of these cards. Absent: not known, at least one. */
+  readonly cards?: number | undefined;
 }
 
 /** Which layers get an adapter, of which rank: `model.target_modules` and `model.lora_rank` of a recipe. */

@@ -74,7 +74,7 @@ export interface Sampler {
    * that never fits, PreemptedError when `pause` drops its samples. Who stops reading drops the rest.
    */
   generate(requests: readonly GenerateRequest[]): AsyncIterable<DecodedTokens>;
-  /** Ends the sample at once. Unknown keys are ignored. */
+  /** Ends the sample at once; tokens that are on their way may still come. Unknown keys are ignored. */
   abort(key: number): Promise<void>;
   /** Drops every sample, since the weights are about to change or training needs the memory. */
   pause(): Promise<void>;

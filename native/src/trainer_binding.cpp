@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "addon.h"
-#include "block_digests.h"
+#include "block_digests_binding.h"
 #include "kernels_sha.h"
 #include "spec.h"
 #include "trainer.h"
@@ -118,13 +118,6 @@ void zeroPart(const Napi::CallbackInfo& info) {
   std::memset(part.data, 0, size_t(part.bytes));
 }
 
-BlockHash hashOf(const Argument& argument) {
-  const std::string name = textOf(argument);
-  if (name == "sha256") return BlockHash::sha256;
-  if (name == "blake3") return BlockHash::blake3;
-  refuseRange(argument, "sha256 or blake3", name.substr(0, 40));
-}
-
 /**
  * (handle, part, first block, blockBytes, digests: Uint8Array [blocks][32], hash: 'sha256' or 'blake3') → false, with
  * nothing done, where the processor has no instructions for SHA-256.
@@ -138,7 +131,7 @@ Napi::Value digestPart(const Napi::CallbackInfo& info) {
   const View<uint8_t> digests = bytesOf(into);
   const int64_t blocks = int64_t(digests.length) / kDigestBytes;
   ofLength(into, digests, size_t(std::min(blocks, all - first) * kDigestBytes));
-  const BlockHash hash = hashOf({info, 5, "hash"});
+  const BlockHash hash = blockHashOf({info, 5, "hash"});
   if (hash == BlockHash::sha256 && !hasSha()) return Napi::Boolean::New(info.Env(), false);
   useThreads(t->model->options.threads);
   const int64_t from = first * block, bytes = std::min(blocks * block, part.bytes - from);

@@ -77,6 +77,7 @@ def facts(group):
         name, memory = torch.backends.cpu.get_cpu_capability(), 0
     return {
         "pid": os.getpid(),
+        "gpus": torch.cuda.device_count() if group.device.type == "cuda" else 0,
         "device": name,
         "memory": memory,
         "torch": torch.__version__,

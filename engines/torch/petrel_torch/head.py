@@ -68,13 +68,14 @@ class HeadOutputs(torch.autograd.Function):
     def forward(ctx, hidden, weight, bias, targets, temperature, form, wants, top_k):
         ctx.save_for_backward(hidden, weight, bias, targets)
         ctx.temperature, ctx.form = temperature, form
+        ctx.set_materialize_grads(False)
         rows = hidden.shape[0]
         log_probs = hidden.new_zeros(rows, dtype=torch.float32)
         entropy = hidden.new_zeros(rows, dtype=torch.float32)
         others = {name: [] for name in ("sumPiSquared", "logits", "topTokens", "topLogProbs") if name in wants}
         for part in chunks(rows, weight):
             logits = form.apply(F.linear(hidden[part], weight, bias))
-            log_p = torch.log_softmax(logits / temperature, dim=-1)
+            log_p = torch.log_softmax(at_temperature(logits, temperature), dim=-1)
             if "logProbs" in wants:
                 log_probs[part] = log_p.gather(1, targets[part, None]).squeeze(1)
             if "entropy" in wants:
@@ -100,14 +101,11 @@ class HeadOutputs(torch.autograd.Function):
         d_weight = d_bias = None
         for part in chunks(hidden.shape[0], weight):
             logits = ctx.form.apply(F.linear(hidden[part], weight, bias))
-            log_p = torch.log_softmax(logits / ctx.temperature, dim=-1)
-            p = log_p.exp()
-            a, b = d_log_probs[part, None], d_entropy[part, None]
-            d_logits = -b * p * (log_p + entropy_of(log_p)[:, None]) - a * p
-            if targets is not None:
-                d_logits.scatter_add_(1, targets[part, None], a)
-            d_logits /= ctx.temperature
             slope = ctx.form.derivative(logits)
+            scaled = at_temperature(logits, ctx.temperature)
+            d_logits = d_scaled(scaled, targets, d_log_probs, d_entropy, part)
+            if ctx.temperature != 1:
+                d_logits /= ctx.temperature
             if slope is not None:
                 d_logits *= slope
             d_logits = d_logits.to(hidden.dtype)
@@ -118,6 +116,27 @@ class HeadOutputs(torch.autograd.Function):
                 d_bias = plus(d_bias, d_logits.sum(0))
         d_weight, d_bias = (None if one is None else one.to(weight.dtype) for one in (d_weight, d_bias))
         return d_hidden, d_weight, d_bias, None, None, None, None, None
+
+
+def at_temperature(logits, temperature):
+    return logits if temperature == 1 else logits / temperature
+
+
+def d_scaled(scaled, targets, d_log_probs, d_entropy, part):
+    """The gradient by the logits over their temperature. None is a gradient of 0: most losses have no entropy."""
+    if d_entropy is None:
+        a = d_log_probs[part, None]
+        d = torch.softmax(scaled, dim=-1).mul_(-a)
+    else:
+        log_p = torch.log_softmax(scaled, dim=-1)
+        d = (log_p + entropy_of(log_p)[:, None]).mul_(-d_entropy[part, None])
+        a = None if d_log_probs is None else d_log_probs[part, None]
+        if a is not None:
+            d -= a
+        d *= log_p.exp_()
+    if a is not None:
+        d.scatter_add_(1, targets[part, None], a)
+    return d
 
 
 def entropy_of(log_p):

@@ -1,17 +1,25 @@
 """
 What samplers share: the weights as they were loaded, in fp32 and laid out as their folder, and a seed for each sample.
+Several samplers of a machine can have one copy of them.
 """
 
 import hashlib
+import mmap
+import os
 
 import torch
 
 from .folder import ModelFolder
+from .names import held
 from .state import State
 
 
+# Bytes of a line of a processor's cache.
+ALIGNED = 64
+
+
 class SamplerModel:
-    def __init__(self, group, shared, args, device):
+    def __init__(self, group, shared, args, device, memory=None):
         self.group, self.shared = group, shared
         self.dtype = torch.bfloat16 if args["compute"] == "bf16" else torch.float32
         self.folder = ModelFolder(args["folder"], "tokens")
@@ -22,8 +30,12 @@ class SamplerModel:
         for name, buffer in self.model.named_buffers():
             buffer.data = buffers[name].to(device)
         self.model.tie_weights()
+        self.memory = memory
+        if memory is not None:
+            memory.place(held(self.model))
         self.state = State(self.model, self.stored, group, trainable=False)
-        self.folder.load_base(self.state, group.tick)
+        if memory is None or not memory.follows:
+            self.folder.load_base(self.state, group.tick)
 
     def facts(self):
         return {
@@ -32,6 +44,7 @@ class SamplerModel:
             "labels": 1,
             "parameters": self.state.parameters,
             "outputs": [],
+            **({} if self.memory is None else {"weightsFile": self.memory.path}),
         }
 
     def loadFolder(self, args):
@@ -43,6 +56,31 @@ class SamplerModel:
 
     def get(self, args):
         self.state.get(args["part"], args["dtype"], args["start"], self.shared.tensor(args["bytes"]))
+
+
+class WeightsMemory:
+    """A file without a name in this machine's memory, in which several processes have the weights of one model."""
+
+    def __init__(self, follows=None):
+        """`follows`: the path of one that another process has filled."""
+        self.follows = follows is not None
+        self.fd = os.open(follows, os.O_RDWR) if self.follows else os.memfd_create("petrel-weights")
+        self.path = follows or f"/proc/{os.getpid()}/fd/{self.fd}"
+
+    def place(self, tensors):
+        """The tensors lie in it from now on. name -> tensor, in the same order in all processes."""
+        starts, end = [], 0
+        for one in tensors.values():
+            starts.append(end)
+            end += -(-one.numel() * one.element_size() // ALIGNED) * ALIGNED
+        if not self.follows:
+            os.ftruncate(self.fd, end)
+        memory = mmap.mmap(self.fd, end)
+        for start, one in zip(starts, tensors.values(), strict=True):
+            placed = torch.frombuffer(memory, dtype=one.dtype, count=one.numel(), offset=start).view(one.shape)
+            if not self.follows:
+                placed.copy_(one.detach())
+            one.data = placed
 
 
 def seed_of(random):

@@ -165,6 +165,9 @@ def stored_bytes(values, dtype, first, last, data, into_values):
         mine.copy_(data) if into_values else data.copy_(mine)
         return
     low, high = first // width, -(-last // width)
+    if into_values and (low * width, high * width) == (first, last) and data.storage_offset() % width == 0:
+        values[low:high].copy_(data.view(stored))
+        return
     whole = values[low:high].to(stored).view(torch.uint8)
     mine = whole[first - width * low : last - width * low]
     if not into_values:

@@ -13,7 +13,7 @@ import torch
 from petrel_torch.errors import InvalidInput
 from petrel_torch.folder import CONFIG
 from petrel_torch.names import held
-from petrel_torch.sampler_model import SamplerModel, seed_of
+from petrel_torch.sampler_model import SamplerModel, WeightsMemory, seed_of
 from safetensors.torch import save_file
 from vllm import EngineArgs, LLMEngine, SamplingParams
 from vllm.lora.request import LoRARequest
@@ -36,7 +36,8 @@ class Sampling(SamplerModel):
     calls = ("loadFolder", "put", "get", "loaded", "room", "submit", "step", "abort", "reset", "close")
 
     def __init__(self, group, shared, args):
-        super().__init__(group, shared, args, torch.device("cpu"))
+        memory = WeightsMemory(args.get("follows")) if args.get("several") else None
+        super().__init__(group, shared, args, torch.device("cpu"), memory)
         self.engine, self.longest, self.most = None, 0, 0
         self.version, self.probed = 0, 0
         # What vLLM has of the adapter now.
@@ -172,7 +173,7 @@ class Sampling(SamplerModel):
 
     def _give_weights(self):
         if self.folder.adapter is None:
-            self.engine.collective_rpc(load, args=(list(self._weights()),))
+            self.engine.collective_rpc(load, args=(self._weights(),))
         else:
             self._give_adapter()
         self.engine.reset_prefix_cache()
@@ -243,7 +244,7 @@ def load(worker, weights):
     model = worker.model_runner.get_model()
     wanted = {name for name, _ in model.named_parameters()}
     initialize_layerwise_reload(model)
-    found = model.load_weights(iter(weights))
+    found = model.load_weights(weights)
     finalize_layerwise_reload(model, worker.model_runner.model_config)
     for module in model.modules():
         # A head that is tied to the embedding keeps what a processor made of the weights before.

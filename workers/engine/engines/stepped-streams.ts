@@ -60,6 +60,8 @@ export class SteppedStreams {
   readonly #sampler: Stepped;
   /** Maps a live sample to the stream that reads it. */
   readonly #streams = new Map<number, Stream>();
+  /** Requests that the sampler gets before its next step, all of them: it computes new prompts together. */
+  #queue: { readonly request: GenerateRequest; readonly stream: Stream }[] = [];
   #stepping = false;
 
   constructor(sampler: Stepped) {
@@ -70,7 +72,7 @@ export class SteppedStreams {
     const stream = new Stream(requests.flatMap(({ samples }) => samples.map(({ key }) => key)));
     for (const key of stream.keys) this.#streams.set(key, stream);
     try {
-      for (const request of requests) if (stream.error === undefined) await this.#sampler.submit(request);
+      this.#queue.push(...requests.map((request) => ({ request, stream })));
       void this.#stepAll();
       for (;;) {
         const batch = stream.batches.shift();
@@ -95,6 +97,7 @@ export class SteppedStreams {
   async end(error: Error = paused()): Promise<void> {
     const streams = new Set(this.#streams.values());
     this.#streams.clear();
+    this.#queue = [];
     for (const stream of streams) {
       stream.keys.clear();
       stream.fail(error);
@@ -108,6 +111,7 @@ export class SteppedStreams {
     this.#stepping = true;
     while (this.#streams.size > 0) {
       try {
+        await this.#submitAll();
         this.#give(await this.#sampler.step());
       } catch (error) {
         await this.end(error instanceof Error ? error : new Error(String(error))).catch(() => {}); // it may be gone
@@ -115,6 +119,19 @@ export class SteppedStreams {
       await nextTurn();
     }
     this.#stepping = false;
+  }
+
+  /** A request that is refused fails its stream alone. */
+  async #submitAll(): Promise<void> {
+    for (const { request, stream } of this.#queue.splice(0)) {
+      const samples = request.samples.filter(({ key }) => this.#streams.get(key) === stream); // others were aborted
+      if (samples.length === 0 || stream.error !== undefined) continue;
+      try {
+        await this.#sampler.submit({ ...request, samples });
+      } catch (error) {
+        stream.fail(error instanceof Error ? error : new Error(String(error)));
+      }
+    }
   }
 
   #give(decoded: DecodedTokens): void {

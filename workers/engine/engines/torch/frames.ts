@@ -2,7 +2,7 @@
 import type { Duplex } from 'node:stream';
 
 /** Raised with every change of a call's form: engines/torch/petrel_torch/serve.py has the same. */
-export const protocol = 5;
+export const protocol = 6;
 
 /** An array in shared memory; `at` in bytes. */
 export interface Place {
@@ -16,6 +16,8 @@ export interface Hello {
   readonly protocol: number;
   readonly rank: number;
   readonly pid: number;
+  /** GPUs that it may use. */
+  readonly gpus: number;
   readonly device: string;
   /** Bytes of the device; 0 for the machine's own memory. */
   readonly memory: number;

@@ -17,7 +17,9 @@ import { RankSampler } from './rank-sampler.ts';
 const torchName = 'torch';
 const hfName = 'hf';
 
-export interface TorchOptions extends EngineEnvironment, Pick<GroupOptions, 'hungAfterSeconds' | 'onLine' | 'onStart'> {
+export interface TorchOptions
+  extends EngineEnvironment,
+    Pick<GroupOptions, 'hungAfterSeconds' | 'onLine' | 'onStart' | 'gpu'> {
   /** Threads of this machine's processor for a group, divided among its ranks. */
   readonly threads: number;
 }
@@ -25,7 +27,7 @@ export interface TorchOptions extends EngineEnvironment, Pick<GroupOptions, 'hun
 export function torchEngines(options: TorchOptions): TrainingEngine {
   const { device, versions } = options;
   // The name of a queue: a word. It ends with the form of attention and of the head's chunks (attention.py, head.py).
-  const profile = `torch-${versions.torch}-${deviceProfile(options)}-packed-2`.replaceAll(/[^\w-]+/g, '_');
+  const profile = `torch-${versions.torch}-${deviceProfile(options)}-packed-3`.replaceAll(/[^\w-]+/g, '_');
   return {
     name: torchName,
     facts: () => ({

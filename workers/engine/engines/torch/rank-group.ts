@@ -29,6 +29,8 @@ export interface GroupOptions {
   /** Threads of each rank. */
   readonly threads: number;
   readonly deterministic: boolean;
+  /** The only one, of the GPUs that this process may use, that the group sees. Default: it sees all of them. */
+  readonly gpu?: number;
   /**
    * A group is hung when it has not moved for so long in a call, and for at least ten minutes in one that makes a
    * model. Default: ten minutes.
@@ -124,6 +126,11 @@ export class RankGroup {
     return group;
   }
 
+  /** GPUs that a rank may use, all of them together. 0: it computes on processors. */
+  get gpus(): number {
+    return at(this.#hellos, 0).gpus;
+  }
+
   readonly #hellos: Hello[] = [];
   #greet: (hellos: readonly Hello[]) => void = () => {};
   #refuse: (error: Error) => void = () => {};
@@ -199,7 +206,7 @@ export class RankGroup {
   }
 
   #start(options: GroupOptions, rank: number): Rank {
-    const { engine, python, device, ranks, threads, deterministic, onLine } = options;
+    const { engine, python, device, ranks, threads, deterministic, gpu, onLine } = options;
     const rendezvous = join(this.#folder, 'rendezvous');
     const seconds = 2 * Math.ceil(this.#hungAfterMs / 1000);
     const settings = { rank, ranks, device, threads, deterministic, rendezvous, seconds };
@@ -207,7 +214,7 @@ export class RankGroup {
     const child = spawn(python, ['-I', '-B', program, JSON.stringify(settings)], {
       stdio: ['ignore', 'pipe', 'pipe', 'pipe', this.memory.fd, this.#copy.fd],
       detached: true,
-      env: rankEnvironment(threads, deterministic),
+      env: rankEnvironment(threads, deterministic, gpu),
     });
     options.onStart?.(child, rank);
     const lines: string[] = [];
@@ -305,11 +312,12 @@ const factsText = ({ protocol: spoken, device, torch, cuda, transformers }: Hell
   `protocol ${spoken}, ${device}, torch ${torch}${cuda === null ? '' : `, CUDA ${cuda}`}, transformers ${transformers}`;
 
 /** The whole environment of a rank: nothing of the user's but where programs and the driver's libraries are. */
-function rankEnvironment(threads: number, deterministic: boolean): NodeJS.ProcessEnv {
+function rankEnvironment(threads: number, deterministic: boolean, gpu?: number): NodeJS.ProcessEnv {
   const own = processEnvironment();
   const kept = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'LD_LIBRARY_PATH', 'CUDA_VISIBLE_DEVICES', 'ROCR_VISIBLE_DEVICES'];
   return {
     ...Object.fromEntries(kept.flatMap((name) => (own[name] === undefined ? [] : [[name, own[name]]]))),
+    ...(gpu !== undefined && { CUDA_VISIBLE_DEVICES: own['CUDA_VISIBLE_DEVICES']?.split(',')[gpu] ?? String(gpu) }),
     HF_HUB_OFFLINE: '1',
     TRANSFORMERS_VERBOSITY: 'error',
     TOKENIZERS_PARALLELISM: 'false',

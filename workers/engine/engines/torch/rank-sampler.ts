@@ -1,16 +1,11 @@
 /** A sampler in a Python process of its own, which makes a token for every live sample at a time: `hf`, `vllm`. */
 import type { PolicyOptions, ModelRef } from '../../../../core/ports/engines.ts';
 import type { Call, StateSource } from '../../../../core/ports/policy.ts';
-import type {
-  DecodedTokens,
-  GenerateRequest,
-  NamedWeights,
-  OwningSampler,
-  SamplerRoom,
-} from '../../../../core/ports/sampler.ts';
+import type { DecodedTokens, GenerateRequest, NamedWeights, SamplerRoom } from '../../../../core/ports/sampler.ts';
 import type { EngineParameter, WeightsFormat } from '../../../../core/parameters.ts';
 import { publicationRoot } from '../roots.ts';
 import { SteppedStreams } from '../stepped-streams.ts';
+import type { Follower } from '../replicas.ts';
 import type { RankGroup } from './rank-group.ts';
 import { RankState } from './rank-state.ts';
 import type { NamedShape } from './rank-state.ts';
@@ -24,15 +19,23 @@ interface Stepped {
   readonly finish: readonly number[];
 }
 
-export class RankSampler implements OwningSampler {
+interface Opened {
+  readonly parameters: readonly NamedShape[];
+  readonly weightsFile?: string;
+}
+
+export class RankSampler implements Follower {
   readonly exited: Promise<void>;
   readonly #group: RankGroup;
   readonly #state: RankState;
+  /** The file in memory that has its weights, if there are several samplers of them. */
+  readonly weightsFile: string | undefined;
   readonly #streams: SteppedStreams;
 
-  private constructor(group: RankGroup, state: RankState) {
+  private constructor(group: RankGroup, state: RankState, weightsFile: string | undefined) {
     this.#group = group;
     this.#state = state;
+    this.weightsFile = weightsFile;
     this.exited = group.exited;
     this.#streams = new SteppedStreams({
       submit: (request) => group.exclusive('submit', requestJson(request)),
@@ -42,12 +45,20 @@ export class RankSampler implements OwningSampler {
     });
   }
 
-  /** Takes the group over: it ends with the sampler. */
-  static async open(group: RankGroup, model: ModelRef, options: PolicyOptions): Promise<RankSampler> {
+  /**
+   * Takes the group over: it ends with the sampler. `several`: its weights lie in a file in memory that others on this
+   * machine can have, too; with `follows` it is the file of another one.
+   */
+  static async open(
+    group: RankGroup,
+    model: ModelRef,
+    options: PolicyOptions,
+    among: { readonly several?: true; readonly follows?: string } = {},
+  ): Promise<RankSampler> {
     try {
-      const args = { ...model, compute: options.compute, trainable: false, samples: true };
-      const { parameters } = await group.exclusive<{ readonly parameters: readonly NamedShape[] }>('open', args);
-      return new RankSampler(group, new RankState(group, parameters, options));
+      const args = { ...model, compute: options.compute, trainable: false, samples: true, ...among };
+      const { parameters, weightsFile } = await group.exclusive<Opened>('open', args);
+      return new RankSampler(group, new RankState(group, parameters, options), weightsFile);
     } catch (error) {
       await group.close();
       throw error;
@@ -62,6 +73,11 @@ export class RankSampler implements OwningSampler {
     await this.#streams.end();
     await this.#state.load(source, call);
     return publicationRoot(this.#state, format, hash, call);
+  }
+
+  async follow(call?: Call): Promise<void> {
+    await this.#streams.end();
+    await this.#group.exclusive('loaded', {}, call);
   }
 
   readPublished(format: WeightsFormat, start: number, into: Uint8Array): Promise<void> {

@@ -7,7 +7,7 @@ import type { Call, StateCopy, StateSource } from '../../../../core/ports/policy
 import type { BlockHash, ComputeType, EngineParameter, StatePart, WeightsFormat } from '../../../../core/parameters.ts';
 import { bytesOfDtype, publishedTensors } from '../../../../core/records/publications.ts';
 import { partsOf } from '../../../../core/records/state-parts.ts';
-import { blockHasher } from '../../../../log/objects/block-hasher.ts';
+import { blockDigests } from '../native/block-digests.ts';
 import { Layout } from './layout.ts';
 import type { RankGroup } from './rank-group.ts';
 
@@ -27,6 +27,8 @@ interface Stretch {
 
 /** Bytes that go through shared memory in one call. */
 const pieceBytes = 8 << 20;
+/** Blocks that are hashed together, each by one thread. */
+const blocksAtOnce = 4;
 
 export class RankState {
   readonly parameters: readonly EngineParameter[];
@@ -34,11 +36,13 @@ export class RankState {
   readonly parts: readonly StatePart[];
   steps = 0;
   readonly #group: RankGroup;
+  readonly #threads: number;
   /** Resolves when nobody reads the copy of before any more. */
   #copyIsFree: Promise<void> = Promise.resolve();
 
-  constructor(group: RankGroup, named: readonly NamedShape[], { compute, trainable }: PolicyOptions) {
+  constructor(group: RankGroup, named: readonly NamedShape[], { compute, trainable, threads }: PolicyOptions) {
     this.#group = group;
+    this.#threads = threads;
     this.parameters = laidOut(named, compute);
     this.elements = this.parameters.reduce((sum, { size }) => sum + size, 0);
     this.parts = partsOf(this.elements, trainable);
@@ -173,17 +177,12 @@ export class RankState {
     call?: Call,
   ): Promise<Uint8Array> {
     const bytes = at(stretches, -1).end;
-    const hasher = await blockHasher(hash);
     const digests: Uint8Array[] = [];
-    const blocks = Math.max(1, Math.floor(pieceBytes / blockBytes));
-    const buffer = new Uint8Array(Math.min(bytes, blocks * blockBytes));
+    const buffer = new Uint8Array(Math.min(bytes, blocksAtOnce * blockBytes));
     for (let from = 0; from < bytes; from += buffer.length) {
       const some = buffer.subarray(0, Math.min(buffer.length, bytes - from));
       await this.#read(part, stretches, from, some);
-      for (let block = 0; block < some.length; block += blockBytes) {
-        hasher.update(some.subarray(block, block + blockBytes));
-        digests.push(hasher.digest());
-      }
+      digests.push(blockDigests(some, blockBytes, hash, this.#threads));
       call?.tick?.();
     }
     return Buffer.concat(digests);
