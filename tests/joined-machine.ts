@@ -48,7 +48,8 @@ async function killGroup({ pid, exitCode, signalCode }: ChildProcess): Promise<v
   await poll(() => !isThere(pid), { everyMs: 20, timeoutMs: patienceMs });
 }
 
-function isThere(group: number): boolean {
+/** Has the group of processes any? */
+export function isThere(group: number): boolean {
   try {
     process.kill(-group, 0);
     return true;

@@ -30,6 +30,7 @@ export function rolloutJobs(context: RunContext, head: Head, purpose: Purpose, w
   const { recipe, inputs, log } = context;
   const { profile } = head;
   const [sampler, server] = [samplerEngine(recipe), samplingServer(recipe)];
+  const tensorParallel = recipe.rollout.tensor_model_parallel_size;
   const draws =
     purpose === 'train' ? context.draws(cursorOfWave(context, head.counters.cursor, wave)) : validationDraws(context);
   const perJob = promptsPerJob(recipe, purpose);
@@ -47,6 +48,7 @@ export function rolloutJobs(context: RunContext, head: Head, purpose: Purpose, w
         purpose,
         sampler,
         ...(server && { server }),
+        ...(tensorParallel > 1 && { tensorParallel }),
         model: inputs.model,
         dataset,
         weights: head.weightsDigest,

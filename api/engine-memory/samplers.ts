@@ -3,13 +3,13 @@
  * parameters, c bytes of a value in products, S samples at once (of vLLM: on each card) of at most L tokens, and K
  * values that a cache keeps for a position of a layer:
  *
- *   weights     hf: 4 P, and in bf16 2 P that compute (decoding.py). vllm: c P, where it computes
+ *   weights     hf: 4 P, and in bf16 2 P that compute (decoding.py). vllm: c P, divided over the cards of a model
  *   hostCopy    vllm: 4 P, the published weights in the machine's memory, which its processes share (sampler_model.py)
  *   adapter     vllm, hf: of a model with an adapter its base as above, and 4 T of the adapter
  *   kvCache     c K layers S L. vllm: blocks of 128 tokens and one more for each sample, at most 40 % of what is free
  *               (sampling.py), and at least one sample's. hf: twice a layer's, since its cache grows by copies
  *   activations a step: vllm of 8,192 tokens, hf of the longest prompt; and 16 V S for the logits of the samples
- *   loading     4 P, the whole copy while a folder is loaded, or vllm's 2 P while it takes weights in bf16
+ *   loading     4 P, the whole copy while a folder is loaded
  *   libraries   Python with torch and transformers, or with vLLM
  */
 import { cardName, ownMemory } from '../../core/ports/engine-plans.ts';
@@ -51,28 +51,31 @@ export const hfPlans: EnginePlans = samplerPlans((wanted, shape, sizes) => {
   ];
 });
 
-/** Processes of vLLM, which divide the samples. */
-const copiesOf = ({ cardBytes, cards = 1 }: ProcessWanted): number => (cardBytes === undefined ? 1 : cards);
+/** Number of vLLMs, which divide the samples. */
+const copiesOf = ({ cardBytes, cards = 1, tensorParallel = 1 }: ProcessWanted): number =>
+  cardBytes === undefined ? 1 : Math.max(1, Math.floor(cards / tensorParallel));
 
 export const vllmPlans: EnginePlans = samplerPlans((wanted, _shape, sizes) => {
+  const { tensorParallel = 1 } = wanted;
   const { weights, adapter, compute, oneToken, step, room } = sizes;
-  const cards = copiesOf(wanted);
   const host: Parts = { hostCopy: weights, adapter };
-  const bytes = wanted.cardBytes ?? wanted.machineBytes;
-  const model: Parts = { weights: compute };
+  const bytes = wanted.cardBytes ?? tensorParallel * wanted.machineBytes;
+  const model: Parts = { weights: compute / tensorParallel };
   const taken = sumOf(model) + (wanted.cardBytes === undefined ? sumOf(host) : 0);
   const blocks = Math.ceil(room.maxModelLen / blockTokens) + 1;
-  const most = (room.maxSeqs + 1) * blocks * blockTokens * oneToken;
-  const cache = Math.max(room.maxModelLen * oneToken, Math.min(most, cacheShare * Math.max(0, bytes - taken)));
+  const ofToken = oneToken / tensorParallel;
+  const most = (room.maxSeqs + 1) * blocks * blockTokens * ofToken;
+  const cache = Math.max(room.maxModelLen * ofToken, Math.min(most, cacheShare * Math.max(0, bytes - taken)));
   const computing = added(model, { kvCache: cache, activations: step(Math.max(stepTokens, room.maxModelLen)) });
-  const library = { libraries: cards * vllmBytes };
+  const processes = copiesOf(wanted) * tensorParallel;
+  const library = { libraries: processes * vllmBytes };
   if (wanted.cardBytes === undefined) {
-    const rounded = { loading: compute < weights ? compute : 0 };
-    const parts = fullest([added(host, { loading: weights }), added(host, computing, rounded)]);
+    const everyOne = Array<Parts>(tensorParallel).fill(computing);
+    const parts = fullest([added(host, { loading: weights }), added(host, ...everyOne)]);
     return [{ device: ownMemory, parts: added(parts, library) }];
   }
   return [
-    ...Array.from({ length: cards }, (_, card) => ({ device: cardName(card), parts: computing })),
+    ...Array.from({ length: processes }, (_, card) => ({ device: cardName(card), parts: computing })),
     { device: ownMemory, parts: added(host, { loading: weights }, library) },
   ];
 }, copiesOf);

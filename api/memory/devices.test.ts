@@ -85,15 +85,26 @@ describe('a machine that is asked about', () => {
     const { use, refusal } = await planned('DeepSeek-V3', '8xH100');
     // 16 bytes for each parameter, on cards of which 72 GiB may be used.
     expect(use.sharding?.cardsOfState).toBe(Math.ceil((16 * 671.03e9) / (72 * 2 ** 30)));
-    expect(refusal?.hint).toMatch(/gradients and moments fill 139 such cards, the sampler's weights 18/);
+    expect(refusal?.hint).toMatch(
+      /gradients and moments fill 139 such cards, the sampler's weights 18, of which it gets 1/,
+    );
     expect(refusal?.detail).toMatch(/^card 0 would hold/);
   });
 
-  it('refuses 70 billion parameters where the sampler does not fit one card', async () => {
+  it('fits 70 billion parameters where the sampler’s model is divided', async () => {
     const { refusal } = await planned('Llama-3.1-70B', '8xH200', { trainer: { fsdp_size: 8 } });
-    expect(refusal?.hint).toMatch(
-      /gradients and moments fill 9 such cards, the sampler's weights 2, and it computes on/,
-    );
+    expect(refusal?.hint).toMatch(/^it fits with --machine \d+xH200 .*rollout.tensor_model_parallel_size=[248]$/);
+  });
+
+  it('divides the weights and caches of a sampler over the cards of one model', async () => {
+    const parts = async (size: number) => {
+      const { use } = await planned('Qwen2.5-7B', '8xH200/2TiB', { rollout: { tensor_model_parallel_size: size } });
+      return use.devices[0]?.processes.find(({ role }) => role === 'rollout')?.parts ?? {};
+    };
+    const [whole, half] = [await parts(1), await parts(2)];
+    expect(half['weights']).toBe((whole['weights'] ?? 0) / 2);
+    // Half of a token’s bytes for twice the samples.
+    expect((half['kvCache'] ?? 0) / (whole['kvCache'] ?? 0)).toBeCloseTo(1, 1);
   });
 
   it('lacks the cards that trainer.fsdp_size asks for', async () => {

@@ -32,7 +32,7 @@ export interface Sharding {
   readonly cardsOfState: number;
   /** Bytes of a card that do not get fewer with more ranks: layers that are gathered, activations, the sampler. */
   readonly undividedBytes: number;
-  /** Cards that the sampler's weights fill: it has one. Absent: none samples on a card. */
+  /** Cards that the sampler's weights fill. Absent: none samples on a card. */
   readonly cardsOfSampler?: number;
   /** What would do: other values of keys, or another machine. Absent: it fits, or nothing that is known would. */
   readonly remedy?: Remedy;
@@ -118,18 +118,20 @@ async function shardingOf(
     .filter(({ role, device }) => role === 'trainer' && device !== ownMemory)
     .reduce((sum, { parts }) => sum + partsOfModels.reduce((all, name) => all + (parts[name] ?? 0), 0), 0);
   const sampler = processes.find(({ role, device }) => role === 'rollout' && device !== ownMemory);
+  const divided = recipe.rollout.tensor_model_parallel_size;
   const remedy = await remedyOf(recipe, machine, need);
   return {
     fsdpSize: await smallest(mostRanks, async (ranks) => (await need(machine, { ranks })).card <= room),
     cardsOfState: Math.ceil(state / room),
     undividedBytes: (await need(machine, { ranks: mostRanks })).card,
-    ...(sampler && { cardsOfSampler: Math.ceil((sampler.parts['weights'] ?? 0) / room) }),
+    ...(sampler && { cardsOfSampler: Math.ceil((divided * (sampler.parts['weights'] ?? 0)) / room) }),
     ...(remedy && { remedy }),
   };
 }
 
 /** Keys that decide how much a card holds. */
 interface Change {
+  readonly tensorParallel?: number;
   readonly ranks?: number;
   readonly tokens?: number;
   readonly samples?: number;
@@ -165,8 +167,8 @@ async function remedyOf(recipe: Recipe, machine: StatedMachine, need: Need): Pro
 }
 
 /**
- * The nearest thing for which cards have room: other ranks, then shorter packs over all cards, then fewer samples at
- * once as well; then more of the same cards, then the same number of larger ones.
+ * The nearest thing for which cards have room: other ranks, then a sampler that is divided, then shorter packs over all
+ * cards, then fewer samples at once as well; then more of the same cards, then the same number of larger ones.
  */
 async function forCards(
   recipe: Recipe,
@@ -175,18 +177,29 @@ async function forCards(
 ): Promise<{ readonly machine: StatedMachine; readonly change: Change } | undefined> {
   const { cards, card } = machine;
   const ranks = Math.max(cards, recipe.trainer.fsdp_size);
-  const here = await smallest(cards, (count) => fits(machine, { ranks: count }));
-  if (here !== null) return { machine, change: { ranks: here } };
+  for (const division of divisionsOf(recipe, cards)) {
+    const here = await smallest(cards, (count) => fits(machine, { ranks: count, ...division }));
+    if (here !== null) return { machine, change: { ranks: here, ...division } };
+  }
   const shorter = await shortened(recipe, machine, cards, fits);
   if (shorter !== undefined) return { machine, change: shorter };
-  const more = await smallest(mostRanks, (count) => fits(machine, { ranks: count }));
-  if (more !== null) return { machine: { ...machine, cards: more }, change: { ranks: more } };
+  for (const division of divisionsOf(recipe, cards)) {
+    const more = await smallest(mostRanks, (count) => fits(machine, { ranks: count, ...division }));
+    if (more !== null) return { machine: { ...machine, cards: more }, change: { ranks: more, ...division } };
+  }
   for (const larger of knownCards.filter(({ bytes }) => bytes > card.bytes)) {
     const other = { ...machine, card: larger };
     const change = (await fits(other, { ranks })) ? { ranks } : await shortened(recipe, other, cards, fits);
     if (change !== undefined) return { machine: other, change };
   }
   return undefined;
+}
+
+/** The recipe as it is, and with the sampler's model over more cards of the machine. */
+function divisionsOf({ rollout }: Recipe, cards: number): Pick<Change, 'tensorParallel'>[] {
+  const sizes = rollout.name === 'vllm' ? [2, 4, 8] : [];
+  const larger = sizes.filter((size) => size > rollout.tensor_model_parallel_size && size <= cards);
+  return [{}, ...larger.map((tensorParallel) => ({ tensorParallel }))];
 }
 
 /** Tokens of a pack in steps of so many, and samples at once that keep a card busy enough. */
@@ -217,20 +230,25 @@ async function shortened(
 const nameOf = ({ cards, card, hostBytes }: StatedMachine): string =>
   `${cards}x${card.name}${hostBytes === undefined ? '' : `/${Math.ceil(hostBytes / 2 ** 30)}GiB`}`;
 
-const overridesOf = ({ ranks, tokens, samples }: Change): string[] => [
+const overridesOf = ({ ranks, tokens, samples, tensorParallel }: Change): string[] => [
   ...(ranks === undefined ? [] : [`trainer.fsdp_size=${ranks}`]),
   ...(tokens === undefined ? [] : [`actor.ppo_max_token_len_per_gpu=${tokens}`]),
   ...(samples === undefined ? [] : [`rollout.max_num_seqs=${samples}`]),
+  ...(tensorParallel === undefined ? [] : [`rollout.tensor_model_parallel_size=${tensorParallel}`]),
 ];
 
 /** More ranks than any group has. */
 const mostRanks = 4096;
 
-const changed = (recipe: Recipe, { ranks, tokens, samples }: Change): Recipe => ({
+const changed = (recipe: Recipe, { ranks, tokens, samples, tensorParallel }: Change): Recipe => ({
   ...recipe,
   trainer: { ...recipe.trainer, ...(ranks !== undefined && { fsdp_size: ranks }) },
   actor: { ...recipe.actor, ...(tokens !== undefined && { ppo_max_token_len_per_gpu: tokens }) },
-  rollout: { ...recipe.rollout, ...(samples !== undefined && { max_num_seqs: samples }) },
+  rollout: {
+    ...recipe.rollout,
+    ...(samples !== undefined && { max_num_seqs: samples }),
+    ...(tensorParallel !== undefined && { tensor_model_parallel_size: tensorParallel }),
+  },
 });
 
 function needOf(processes: readonly ProcessMemory[]): { readonly card: number; readonly host: number } {
@@ -276,7 +294,7 @@ export function tooLittle(
     return {
       detail: `the machine’s own memory would hold ${showBytes(full.bytes)}, it has ${showBytes(full.room ?? 0)}${reasonOf(full)}`,
       hint: sharding?.remedy
-        ? remedyText(sharding, machine)
+        ? remedyText(sharding, machine, recipe)
         : `a machine with ${showBytes(full.bytes)}, or a smaller model`,
     };
   const ranks = recipe.trainer.fsdp_size;
@@ -284,7 +302,7 @@ export function tooLittle(
     ranks > cards
       ? `trainer.fsdp_size=${ranks} needs ${ranks} cards, the machine has ${cards}`
       : `${full.device} would hold ${showBytes(full.bytes)}; of ${showBytes(card.bytes)} a run may use ${showBytes(usableBytes(card))}`;
-  return { detail, hint: remedyText(sharding, machine) };
+  return { detail, hint: remedyText(sharding, machine, recipe) };
 }
 
 /** What takes the most of the machine's own memory beside cards. */
@@ -294,15 +312,17 @@ function reasonOf({ processes }: DeviceUse): string {
   return (trainer['loading'] ?? 0) > 0 ? ': every rank loads a whole copy of the model' : '';
 }
 
-function remedyText(sharding: Sharding | undefined, machine: StatedMachine): string {
+function remedyText(sharding: Sharding | undefined, machine: StatedMachine, recipe: Recipe): string {
   const larger = 'cards with more memory, or a smaller model';
   if (sharding === undefined) return larger;
   const { cardsOfState, undividedBytes, cardsOfSampler = 0, remedy } = sharding;
+  const divided = recipe.rollout.tensor_model_parallel_size;
   if (remedy !== undefined) {
     const here = remedy.machine === nameOf(machine);
     return `it fits with ${[...(here ? [] : [`--machine ${remedy.machine}`]), ...remedy.overrides].join(' ')}`;
   }
   const state = `weights, gradients and moments fill ${cardsOfState} such cards`;
-  const sampler = cardsOfSampler > 1 ? `, the sampler's weights ${cardsOfSampler}, and it computes on one` : '';
+  const sampler =
+    cardsOfSampler > divided ? `, the sampler's weights ${cardsOfSampler}, of which it gets ${divided}` : '';
   return `${state}${sampler}; ${showBytes(undividedBytes)} of a card are not divided, whatever their number: ${larger}`;
 }

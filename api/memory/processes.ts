@@ -148,6 +148,7 @@ function wantedOf(
     sampling: samples
       ? { maxSeqs: Math.min(recipe.rollout.max_num_seqs, responses), maxModelLen: longestSequence }
       : undefined,
+    tensorParallel: recipe.rollout.tensor_model_parallel_size,
     machineBytes: machine.bytes,
     cards: machine.cards,
   };

@@ -8,8 +8,8 @@
  *   an update        three times a forward pass (the backward pass is two), for each epoch
  *   a rollout        steps (c W + slots K) / B for decoding, and a forward pass of the prompts: each step reads the
  *                    weights W that its samples meet, and the keys and values K of each. The samples are divided over
- *                    the cards, each of which has a vLLM. Of E experts, of which a token meets k, s samples meet
- *                    E (1 - (1 - k / E)^s)
+ *                    the cards, or over as many as share a model. Of E experts, of which a token meets k, s samples
+ *                    meet E (1 - (1 - k / E)^s)
  *
  * `share` of the peak: 0.15 to 0.24 were measured with transformers' layers on an H100 (models of 0.5 and 1.5 billion
  * parameters), so a stage has the fewest and the most seconds. No record of that is kept here, and the engine itself
@@ -89,14 +89,16 @@ function rollout({ recipe, shape, card, cards, valueBytes }: Planned): StageSeco
     (sum, pool) => sum + (pool.roles.includes('rollout') ? pool.workers : 0),
     0,
   );
-  const samplers = workers * cards;
-  const slots = Math.min(Math.ceil(recipe.rollout.max_num_seqs / cards), Math.ceil(responses / samplers));
+  const { tensor_model_parallel_size: divided, max_num_seqs: most } = recipe.rollout;
+  const copies = Math.max(1, Math.floor(cards / divided));
+  const samplers = workers * copies;
+  const slots = Math.min(Math.ceil(most / copies), Math.ceil(responses / samplers));
   const steps = Math.ceil(responses / (slots * samplers)) * response;
   const cached = shape.layers.reduce((sum, { attention }) => sum + attention.cached, 0);
   // On average a sample has half of its response.
   const bytes = valueBytes * (elementsRead(shape, slots) + slots * (prompt + response / 2) * cached);
-  const flops = (prompts * prompt * flopsPerToken(shape, prompt)) / samplers;
-  return seconds('rollout', (steps * bytes) / card.bandwidth, flops, card);
+  const flops = (prompts * prompt * flopsPerToken(shape, prompt)) / (samplers * divided);
+  return seconds('rollout', (steps * bytes) / (divided * card.bandwidth), flops, card);
 }
 
 function seconds(stage: string, always: number, flops: number, { peakFlops }: FastCard): StageSeconds {

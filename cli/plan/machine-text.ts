@@ -45,12 +45,7 @@ function shardingFields({ sharding, machine: { card } }: Machine): Field[] {
   return [
     ['trainer.fsdp_size', divided],
     ['state alone', `weights, gradients and moments fill ${counted(cardsOfState, 'card')}`],
-    [
-      'sampler',
-      cardsOfSampler === undefined
-        ? undefined
-        : `its weights fill ${counted(cardsOfSampler, 'card')}${cardsOfSampler > 1 ? ', and it computes on one' : ''}`,
-    ],
+    ['sampler', cardsOfSampler === undefined ? undefined : `its weights fill ${counted(cardsOfSampler, 'card')}`],
   ];
 }
 

@@ -36,6 +36,8 @@ export interface ProcessWanted {
   readonly tokens: number;
   /** Samples that are decoded at once. Absent: the process samples nothing. */
   readonly sampling?: SamplerRoom | undefined;
+  /** Cards over which a sampler divides its model. Absent: one. */
+  readonly tensorParallel?: number | undefined;
   /** Bytes of this machine's memory. */
   readonly machineBytes: number;
   /** Bytes of each of the machine's cards. Absent: the processor computes. */

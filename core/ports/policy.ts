@@ -25,6 +25,8 @@ export interface EngineOptions {
   readonly threads: number;
   /** Processes over which a model is divided. Default: one. */
   readonly ranks?: number;
+  /** Devices over which a sampler divides its model. Default: one. */
+  readonly tensorParallel?: number;
 }
 
 /**

@@ -66,6 +66,12 @@ const NOT_BUILT: readonly NotBuilt[] = [
     asked: (r) => r.rollout.name === 'onnx',
     today: 'native, hf, vllm; sglang with rollout.url',
   },
+  {
+    path: 'rollout.tensor_model_parallel_size',
+    asked: ({ rollout }) => rollout.tensor_model_parallel_size > 1 && (rollout.name !== 'vllm' || rollout.url !== null),
+    today: '1, or more with rollout.name: vllm and without rollout.url',
+    because: 'it divides the model of the vLLM on a rollout worker, and no other',
+  },
   { path: 'rollout.mode', asked: (r) => r.rollout.mode !== 'sync', today: 'sync' },
   { path: 'rollout.multi_turn.enable', asked: (r) => r.rollout.multi_turn.enable, today: 'false' },
   {

@@ -41,6 +41,11 @@ export const rolloutSection = section('How responses are sampled.', {
     unit: 's',
     change: 'free',
   }),
+  tensor_model_parallel_size: key(count, 1, {
+    doc: 'GPUs over which vLLM divides a copy of the model; a rollout worker has as many copies as its GPUs have room for.',
+    unit: 'GPUs',
+    change: 'free',
+  }),
   mode: key(z.enum(['sync', 'colocate_async', 'separate_async']), 'sync', {
     doc: 'sync: every response of an iteration is sampled with the policy of the iteration before.',
     change: 'ask',

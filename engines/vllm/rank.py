@@ -26,4 +26,6 @@ def opened(group, shared, args):
     return Sampling(group, shared, args)
 
 
-serve(alone(json.loads(sys.argv[1])), opened)
+# vLLM may start processes of its own, which import this file.
+if __name__ == "__main__":
+    serve(alone(json.loads(sys.argv[1])), opened)

@@ -532,7 +532,7 @@ export async function drain(stream: AsyncIterable<DecodedTokens>): Promise<Map<n
 }
 
 /** The log-probs of a response as a forward pass gives them. */
-async function scored(
+export async function scored(
   engine: PolicyEngine,
   prompt: Int32Array,
   response: readonly number[],

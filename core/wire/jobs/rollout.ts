@@ -34,6 +34,8 @@ export const rolloutInput = z.strictObject({
   sampler: engineName,
   /** The server that samples. Absent: the worker does. */
   server: server.exactOptional(),
+  /** Devices over which the sampler divides its model. Absent: one. */
+  tensorParallel: some.exactOptional(),
   model: digest,
   dataset: digest,
   weights: digest,

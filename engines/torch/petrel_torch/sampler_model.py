@@ -4,6 +4,7 @@ Several samplers of a machine can have one copy of them.
 """
 
 import hashlib
+import math
 import mmap
 import os
 
@@ -66,21 +67,28 @@ class WeightsMemory:
         self.follows = follows is not None
         self.fd = os.open(follows, os.O_RDWR) if self.follows else os.memfd_create("petrel-weights")
         self.path = follows or f"/proc/{os.getpid()}/fd/{self.fd}"
+        # Maps a tensor's name to the byte at which it begins.
+        self.starts = {}
 
     def place(self, tensors):
         """The tensors lie in it from now on. name -> tensor, in the same order in all processes."""
-        starts, end = [], 0
-        for one in tensors.values():
-            starts.append(end)
+        end = 0
+        for name, one in tensors.items():
+            self.starts[name] = end
             end += -(-one.numel() * one.element_size() // ALIGNED) * ALIGNED
         if not self.follows:
             os.ftruncate(self.fd, end)
         memory = mmap.mmap(self.fd, end)
-        for start, one in zip(starts, tensors.values(), strict=True):
-            placed = torch.frombuffer(memory, dtype=one.dtype, count=one.numel(), offset=start).view(one.shape)
+        for name, one in tensors.items():
+            placed = part_of(memory, one.dtype, one.shape, self.starts[name])
             if not self.follows:
                 placed.copy_(one.detach())
             one.data = placed
+
+
+def part_of(memory, dtype, shape, start):
+    """The tensor that begins at byte `start`. It is no copy."""
+    return torch.frombuffer(memory, dtype=dtype, count=math.prod(shape), offset=start).view(shape)
 
 
 def seed_of(random):

@@ -5,6 +5,7 @@ only the adapter comes: vLLM reads the base from its folder once, and gets each 
 its own.
 """
 
+import mmap
 import os
 import tempfile
 
@@ -13,7 +14,7 @@ import torch
 from petrel_torch.errors import InvalidInput
 from petrel_torch.folder import CONFIG
 from petrel_torch.names import held
-from petrel_torch.sampler_model import SamplerModel, WeightsMemory, seed_of
+from petrel_torch.sampler_model import SamplerModel, WeightsMemory, part_of, seed_of
 from safetensors.torch import save_file
 from vllm import EngineArgs, LLMEngine, SamplingParams
 from vllm.lora.request import LoRARequest
@@ -36,8 +37,9 @@ class Sampling(SamplerModel):
     calls = ("loadFolder", "put", "get", "loaded", "room", "submit", "step", "abort", "reset", "close")
 
     def __init__(self, group, shared, args):
-        memory = WeightsMemory(args.get("follows")) if args.get("several") else None
-        super().__init__(group, shared, args, torch.device("cpu"), memory)
+        super().__init__(group, shared, args, torch.device("cpu"), WeightsMemory(args.get("follows")))
+        # Devices over which vLLM divides the model.
+        self.devices = args.get("tensorParallel", 1)
         self.engine, self.longest, self.most = None, 0, 0
         self.version, self.probed = 0, 0
         # What vLLM has of the adapter now.
@@ -64,6 +66,8 @@ class Sampling(SamplerModel):
             )
         self._end_engine()
         self.longest, self.most = longest, most
+        if self.devices > 1 and self.group.device.type == "cpu":
+            os.environ["VLLM_CPU_OMP_THREADS_BIND"] = divided(sorted(os.sched_getaffinity(0)), self.devices)
         try:
             self.engine = LLMEngine.from_engine_args(self._arguments())
         except ValueError as error:
@@ -147,6 +151,8 @@ class Sampling(SamplerModel):
             **({} if on_cpu else {"gpu_memory_utilization": self._free_share()}),
             logprobs_mode="processed_logprobs",
             enforce_eager=on_cpu,
+            tensor_parallel_size=self.devices,
+            **({} if self.devices == 1 else {"distributed_executor_backend": "mp"}),
             # A prompt that was cut takes its random bits back, which torch's generator on a processor cannot.
             enable_chunked_prefill=not on_cpu,
             max_num_batched_tokens=max(MOST_TOKENS, self.longest),
@@ -159,6 +165,7 @@ class Sampling(SamplerModel):
         config = self.config
         head = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
         heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        heads = -(-heads // self.devices)
         per_token = 2 * config.num_hidden_layers * heads * head * self.dtype.itemsize
         # vLLM keeps blocks of up to 128 tokens, and one block for itself.
         wanted = (self.most + 1) * (-(-self.longest // 128) * 128 + 128) * per_token
@@ -173,7 +180,9 @@ class Sampling(SamplerModel):
 
     def _give_weights(self):
         if self.folder.adapter is None:
-            self.engine.collective_rpc(load, args=(self._weights(),))
+            starts = self.memory.starts
+            places = [(one.name, one.shape, starts[one.source] + 4 * one.first) for one in self.stored]
+            self.engine.collective_rpc(load, args=(self.memory.path, places, self.dtype))
         else:
             self._give_adapter()
         self.engine.reset_prefix_cache()
@@ -234,17 +243,28 @@ class Sampling(SamplerModel):
             self.engine, self.lora = None, None
 
 
+def divided(processors, count):
+    """Processors for each of `count` processes, as vLLM reads them; where there are too few, processes share them."""
+    return "|".join(",".join(map(str, processors[i::count] or processors)) for i in range(count))
+
+
 def lora_rank_of(rank):
     """The ranks for which vLLM makes room."""
     return next((one for one in (1, 8, 16, 32, 64, 128, 256, 320, 512) if one >= rank), rank)
 
 
-def load(worker, weights):
-    """Puts the tensors of a folder into vLLM's own. Every one of those must come from them."""
+def load(worker, path, places, dtype):
+    """
+    Puts the tensors of a folder into vLLM's own, or this process's part of them. `places`: name, shape and first byte
+    of each, in fp32 in the file `path`. Every one of vLLM's must come from them.
+    """
     model = worker.model_runner.get_model()
     wanted = {name for name, _ in model.named_parameters()}
     initialize_layerwise_reload(model)
-    found = model.load_weights(weights)
+    with open(path, "r+b") as file:
+        memory = mmap.mmap(file.fileno(), 0)
+    parts = ((name, part_of(memory, torch.float32, shape, start).to(dtype)) for name, shape, start in places)
+    found = model.load_weights(parts)
     finalize_layerwise_reload(model, worker.model_runner.model_config)
     for module in model.modules():
         # A head that is tied to the embedding keeps what a processor made of the weights before.

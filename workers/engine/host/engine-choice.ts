@@ -11,6 +11,9 @@ import { factsOf, requireServed } from '../engines/profile.ts';
 const trains = (engines: Engines): engines is TrainingEngine => engines.open !== undefined;
 const trainsHint = 'trainer.engine=native, or trainer.engine=torch';
 
+/** What decides which sampler it is, apart from the model. */
+export type SamplerWanted = Pick<RolloutInput, 'sampler' | 'profile' | 'server' | 'tensorParallel'>;
+
 export class EngineChoice {
   /** What the engines say of themselves. */
   readonly facts: readonly EngineFacts[];
@@ -38,11 +41,13 @@ export class EngineChoice {
   }
 
   /** A sampler with weights of its own. Throws UnfitError when this worker has none for the run. */
-  ownSampler(wanted: Pick<RolloutInput, 'sampler' | 'profile' | 'server'>, model: ModelRef): Promise<OwningSampler> {
+  ownSampler(wanted: SamplerWanted, model: ModelRef): Promise<OwningSampler> {
     const { name, sampler } = this.sampling(wanted);
     if (sampler === undefined)
       throw new UnfitError('OtherEngine', `the engine ${name} only trains and scores`, { hint: 'rollout.name=hf' });
-    return sampler(model, this.optionsFor(wanted.profile), wanted.server);
+    const { profile, server, tensorParallel } = wanted;
+    const options = { ...this.optionsFor(profile), ...(tensorParallel !== undefined && { tensorParallel }) };
+    return sampler(model, options, server);
   }
 
   optionsFor({ compute, deterministic, ranks }: NumericProfile): EngineOptions {

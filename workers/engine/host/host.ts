@@ -52,6 +52,7 @@ import { OnnxModels } from './onnx-models.ts';
 import { Saves } from './saves.ts';
 import type { Save } from './saves.ts';
 import { WeightsDesk } from './weights-desk.ts';
+import type { SamplingInput } from './weights-desk.ts';
 
 export interface HostOptions {
   readonly threads: number;
@@ -232,7 +233,7 @@ export class EngineHost {
    */
   async sampling<T>(
     context: JobContext,
-    input: Pick<RolloutInput, 'model' | 'profile' | 'weights' | 'sampler' | 'server'>,
+    input: SamplingInput,
     room: SamplerRoom,
     work: (generation: Generation, sampledBy?: string) => Promise<T>,
   ): Promise<T> {

@@ -25,12 +25,15 @@ import type { ReadableWeights } from '../weights/growing-weights.ts';
 import { savePublished } from '../weights/published-shards.ts';
 import { RolloutModel } from '../weights/rollout-model.ts';
 import type { WantedWeights, WeightsRead } from '../weights/rollout-model.ts';
-import type { EngineChoice } from './engine-choice.ts';
+import type { EngineChoice, SamplerWanted } from './engine-choice.ts';
 import type { HostFiles } from './files.ts';
 import type { TrainedState } from './models.ts';
 
 /** The number of runs whose secret a process remembers. */
 const mostSecrets = 100;
+
+/** Which model samples with which weights. */
+export type SamplingInput = SamplerWanted & Pick<RolloutInput, 'model' | 'weights'>;
 
 export interface WeightsDeskPorts {
   readonly files: HostFiles;
@@ -79,19 +82,13 @@ export class WeightsDesk {
   /** Runs `work` with a sampler that has exactly these weights: the published ones, or the base. */
   async use<T>(
     context: JobContext,
-    {
-      model,
-      profile,
-      weights,
-      sampler,
-      server,
-    }: Pick<RolloutInput, 'model' | 'profile' | 'weights' | 'sampler' | 'server'>,
+    { model, profile, weights, sampler, server, tensorParallel }: SamplingInput,
     work: (sampler: OwningSampler) => Promise<T>,
   ): Promise<T> {
     const { runId, store, at, holders, publication = { format: 'F32', digest: weights } } = context;
     const secret = this.#secrets.get(runId);
     const began = performance.now();
-    const kind = { model, profile, sampler, ...(server && { server }) };
+    const kind = { model, profile, sampler, ...(server && { server }), ...(tensorParallel && { tensorParallel }) };
     return this.#rolloutModel.use(
       { runId, store, iteration: at.iteration, ...kind, weights, publication, holders, secret },
       async (own) => {

@@ -39,6 +39,8 @@ export interface WantedWeights {
   readonly sampler: string;
   /** The server that samples, where one does. */
   readonly server?: SamplingServer;
+  /** Devices over which the sampler divides its model, if it does. */
+  readonly tensorParallel?: number;
   readonly weights: Digest;
   /** What to load: every publication of the weights gives the same samples. */
   readonly publication: Publication;
@@ -76,10 +78,10 @@ const soonMs = 1_000;
 const pieceBytes = 8 << 20;
 
 /** What decides which sampler it is, apart from the weights. */
-type Kind = Pick<WantedWeights, 'model' | 'sampler' | 'server' | 'profile'>;
+type Kind = Pick<WantedWeights, 'model' | 'sampler' | 'server' | 'tensorParallel' | 'profile'>;
 
-const samplerKind = ({ sampler, server, profile }: Omit<Kind, 'model'>): string =>
-  [sampler, kindOf(profile), ...(server === undefined ? [] : [JSON.stringify(server)])].join(' ');
+const samplerKind = ({ sampler, server, tensorParallel = 1, profile }: Omit<Kind, 'model'>): string =>
+  [sampler, kindOf(profile), tensorParallel, ...(server === undefined ? [] : [JSON.stringify(server)])].join(' ');
 const keyOf = (wanted: WantedWeights): string => `${wanted.weights} ${samplerKind(wanted)}`;
 
 const isOfSameModel = (held: Kind, wanted: Kind): boolean =>
@@ -105,11 +107,11 @@ export class RolloutModel {
   }
 
   /** Gets weights that a job will want soon, if the place has other ones of the run and nothing to do. */
-  async prefetch(next: Omit<WantedWeights, 'sampler' | 'server'>): Promise<void> {
+  async prefetch(next: Omit<WantedWeights, 'sampler' | 'server' | 'tensorParallel'>): Promise<void> {
     const held = this.#held;
     if (held === undefined || held.runId !== next.runId) return;
-    const { sampler, server } = held;
-    const wanted = { ...next, sampler, ...(server && { server }) };
+    const { sampler, server, tensorParallel } = held;
+    const wanted = { ...next, sampler, ...(server && { server }), ...(tensorParallel && { tensorParallel }) };
     if (isOfSameModel(held, wanted) && this.#place.isIdle) await this.use(wanted, async () => {});
   }
 

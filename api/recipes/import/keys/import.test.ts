@@ -256,9 +256,16 @@ describe('a key of verl’s engines', () => {
     expect(onGpus('actor_rollout_ref.actor.strategy=megatron')?.outcome).toBe('differs');
   });
 
+  it('of the sampler’s GPUs divides vLLM’s model', () => {
+    expect(onGpus('actor_rollout_ref.rollout.tensor_model_parallel_size=2')).toMatchObject({
+      petrel: 'rollout.tensor_model_parallel_size',
+      written: 2,
+    });
+  });
+
   it('that splits a model in another way has no counterpart, and says so', () => {
     for (const [key, reason] of [
-      ['rollout.tensor_model_parallel_size', 'oneGpu'],
+      ['rollout.pipeline_model_parallel_size', 'samplerLayout'],
       ['actor.ulysses_sequence_parallel_size', 'parallel'],
     ])
       expect(onGpus(`actor_rollout_ref.${key}=2`)).toMatchObject({ outcome: 'none', reason });

@@ -8,8 +8,8 @@ export const REASONS = {
     'It moves weights, moments or activations to host memory. The torch engine keeps them on its devices; trainer.fsdp_size divides them.',
   parallel:
     'It splits a model or a sequence over devices. petrel divides a model by trainer.fsdp_size only, and samples on any number of workers (fleet.pools).',
-  oneGpu:
-    'It divides the sampler’s model over GPUs. petrel’s vLLM has one, on which the model must fit with its keys and values.',
+  samplerLayout:
+    'It divides the sampler’s model by layers or experts. petrel’s vLLM divides it by rollout.tensor_model_parallel_size only.',
   sharding:
     'It configures FSDP, Megatron, VeOmni or another training engine. petrel has trainer.engine and trainer.fsdp_size for this.',
   server:

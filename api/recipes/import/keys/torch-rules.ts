@@ -77,10 +77,16 @@ export const VLLM_RULES: readonly Rule[] = [
   { verl: 'rollout.load_format', how: 'vLLM gets the weights from the trainer before the first sample' },
   { verl: 'rollout.seed', how: 'every sample has a seed of its own, which follows from the run’s' },
   {
-    verl: 'rollout.(tensor_model_parallel_size|pipeline_model_parallel_size|expert_parallel_size)',
+    verl: 'rollout.tensor_model_parallel_size',
+    to: 'rollout.tensor_model_parallel_size',
     met: [1, null],
-    none: 'oneGpu',
   },
+  {
+    verl: 'rollout.(pipeline_model_parallel_size|expert_parallel_size)',
+    met: [1, null],
+    none: 'samplerLayout',
+  },
+  { verl: 'rollout.data_parallel_size', how: 'a vLLM on every GPU, or on as many as share a model' },
   { verl: 'rollout.enforce_eager', met: [false], none: 'server' },
   {
     verl: 'rollout.(enable_chunked_prefill|enable_prefix_caching|disable_log_stats|skip_tokenizer_init)',

@@ -19,7 +19,7 @@ const hfName = 'hf';
 
 export interface TorchOptions
   extends EngineEnvironment,
-    Pick<GroupOptions, 'hungAfterSeconds' | 'onLine' | 'onStart' | 'gpu'> {
+    Pick<GroupOptions, 'hungAfterSeconds' | 'onLine' | 'onStart' | 'gpus'> {
   /** Threads of this machine's processor for a group, divided among its ranks. */
   readonly threads: number;
 }

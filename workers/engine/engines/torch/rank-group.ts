@@ -29,8 +29,8 @@ export interface GroupOptions {
   /** Threads of each rank. */
   readonly threads: number;
   readonly deterministic: boolean;
-  /** The only one, of the GPUs that this process may use, that the group sees. Default: it sees all of them. */
-  readonly gpu?: number;
+  /** Numbers of the GPUs that the group sees, among those that this process may use. Default: all of these. */
+  readonly gpus?: readonly number[];
   /**
    * A group is hung when it has not moved for so long in a call, and for at least ten minutes in one that makes a
    * model. Default: ten minutes.
@@ -206,7 +206,7 @@ export class RankGroup {
   }
 
   #start(options: GroupOptions, rank: number): Rank {
-    const { engine, python, device, ranks, threads, deterministic, gpu, onLine } = options;
+    const { engine, python, device, ranks, threads, deterministic, gpus, onLine } = options;
     const rendezvous = join(this.#folder, 'rendezvous');
     const seconds = 2 * Math.ceil(this.#hungAfterMs / 1000);
     const settings = { rank, ranks, device, threads, deterministic, rendezvous, seconds };
@@ -214,7 +214,7 @@ export class RankGroup {
     const child = spawn(python, ['-I', '-B', program, JSON.stringify(settings)], {
       stdio: ['ignore', 'pipe', 'pipe', 'pipe', this.memory.fd, this.#copy.fd],
       detached: true,
-      env: rankEnvironment(threads, deterministic, gpu),
+      env: rankEnvironment(threads, deterministic, gpus),
     });
     options.onStart?.(child, rank);
     const lines: string[] = [];
@@ -312,12 +312,13 @@ const factsText = ({ protocol: spoken, device, torch, cuda, transformers }: Hell
   `protocol ${spoken}, ${device}, torch ${torch}${cuda === null ? '' : `, CUDA ${cuda}`}, transformers ${transformers}`;
 
 /** The whole environment of a rank: nothing of the user's but where programs and the driver's libraries are. */
-function rankEnvironment(threads: number, deterministic: boolean, gpu?: number): NodeJS.ProcessEnv {
+function rankEnvironment(threads: number, deterministic: boolean, gpus?: readonly number[]): NodeJS.ProcessEnv {
   const own = processEnvironment();
+  const visible = own['CUDA_VISIBLE_DEVICES']?.split(',');
   const kept = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'LD_LIBRARY_PATH', 'CUDA_VISIBLE_DEVICES', 'ROCR_VISIBLE_DEVICES'];
   return {
     ...Object.fromEntries(kept.flatMap((name) => (own[name] === undefined ? [] : [[name, own[name]]]))),
-    ...(gpu !== undefined && { CUDA_VISIBLE_DEVICES: own['CUDA_VISIBLE_DEVICES']?.split(',')[gpu] ?? String(gpu) }),
+    ...(gpus !== undefined && { CUDA_VISIBLE_DEVICES: gpus.map((gpu) => visible?.[gpu] ?? gpu).join(',') }),
     HF_HUB_OFFLINE: '1',
     TRANSFORMERS_VERBOSITY: 'error',
     TOKENIZERS_PARALLELISM: 'false',

@@ -28,7 +28,7 @@ export class RankSampler implements Follower {
   readonly exited: Promise<void>;
   readonly #group: RankGroup;
   readonly #state: RankState;
-  /** The file in memory that has its weights, if there are several samplers of them. */
+  /** The file in memory that has its weights. Absent: no other process can have it. */
   readonly weightsFile: string | undefined;
   readonly #streams: SteppedStreams;
 
@@ -46,19 +46,28 @@ export class RankSampler implements Follower {
   }
 
   /**
-   * Takes the group over: it ends with the sampler. `several`: its weights lie in a file in memory that others on this
-   * machine can have, too; with `follows` it is the file of another one.
+   * Takes the group over: it ends with the sampler. `follows`: the file in memory of another sampler on this machine,
+   * whose weights this one has.
    */
   static async open(
     group: RankGroup,
     model: ModelRef,
-    options: PolicyOptions,
-    among: { readonly several?: true; readonly follows?: string } = {},
+    { compute, threads, tensorParallel }: PolicyOptions,
+    follows?: string,
   ): Promise<RankSampler> {
     try {
-      const args = { ...model, compute: options.compute, trainable: false, samples: true, ...among };
+      const args = {
+        ...model,
+        ...{ compute, trainable: false, samples: true },
+        ...(tensorParallel !== undefined && { tensorParallel }),
+        ...(follows !== undefined && { follows }),
+      };
       const { parameters, weightsFile } = await group.exclusive<Opened>('open', args);
-      return new RankSampler(group, new RankState(group, parameters, options), weightsFile);
+      return new RankSampler(
+        group,
+        new RankState(group, parameters, { compute, threads, trainable: false }),
+        weightsFile,
+      );
     } catch (error) {
       await group.close();
       throw error;

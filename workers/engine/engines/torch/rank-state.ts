@@ -40,7 +40,11 @@ export class RankState {
   /** Resolves when nobody reads the copy of before any more. */
   #copyIsFree: Promise<void> = Promise.resolve();
 
-  constructor(group: RankGroup, named: readonly NamedShape[], { compute, trainable, threads }: PolicyOptions) {
+  constructor(
+    group: RankGroup,
+    named: readonly NamedShape[],
+    { compute, trainable, threads }: Omit<PolicyOptions, 'deterministic'>,
+  ) {
     this.#group = group;
     this.#threads = threads;
     this.parameters = laidOut(named, compute);

@@ -1,8 +1,9 @@
 /**
- * The sampler `vllm`: vLLM in Python processes of its own (engines/vllm/), one for each GPU, over the channel of the
- * torch engine.
+ * The sampler `vllm`: vLLM in Python processes of its own (engines/vllm/), over the channel of the torch engine. There
+ * is one on each GPU, or on as many of them as share a model (`rollout.tensor_model_parallel_size`).
  */
 import { arch } from 'node:os';
+import { UnfitError } from '../../../../core/errors.ts';
 import type { SamplingEngine } from '../../../../core/ports/engines.ts';
 import type { OwningSampler } from '../../../../core/ports/sampler.ts';
 import { Replicas } from '../replicas.ts';
@@ -13,7 +14,7 @@ import { RankSampler } from '../torch/rank-sampler.ts';
 const vllmName = 'vllm';
 
 export interface VllmOptions extends TorchOptions {
-  /** Processes of vLLM, each with the whole model. Default: one for each GPU, on a processor one. */
+  /** Number of vLLMs, each with the whole model. Default: as many as the GPUs have room for; on a processor one. */
   readonly replicas?: number;
 }
 
@@ -36,18 +37,31 @@ export function vllmSamplers(options: VllmOptions): SamplingEngine {
     arithmetic: ({ compute }) => `${profile} ${compute}`,
     async sampler(model, given) {
       const alone = { ...given, trainable: false, ranks: 1 };
+      const { tensorParallel = 1 } = given;
       const first = await startGroup('vllm', options, alone);
-      const replicas = options.replicas ?? Math.max(1, first.gpus);
-      if (replicas === 1) return RankSampler.open(first, model, alone);
-      const sampler = await RankSampler.open(first, model, alone, { several: true });
-      const among = { several: true, ...(sampler.weightsFile && { follows: sampler.weightsFile }) } as const;
-      const followers = Array.from({ length: replicas - 1 }, async (_, i) =>
-        RankSampler.open(await startGroup('vllm', { ...options, gpu: i + 1 }, alone), model, alone, among),
-      );
+      if (first.gpus > 0 && first.gpus < tensorParallel) {
+        await first.close();
+        throw tooFewGpus(first.gpus, tensorParallel);
+      }
+      const replicas = options.replicas ?? Math.max(1, Math.floor(first.gpus / tensorParallel));
+      const sampler = await RankSampler.open(first, model, alone);
+      if (replicas === 1) return sampler;
+      const followers = Array.from({ length: replicas - 1 }, async (_, i) => {
+        const gpus = Array.from({ length: tensorParallel }, (_, gpu) => (i + 1) * tensorParallel + gpu);
+        const group = await startGroup('vllm', { ...options, gpus }, alone);
+        return RankSampler.open(group, model, alone, sampler.weightsFile);
+      });
       return new Replicas(sampler, await allOrNone(sampler, followers));
     },
   };
 }
+
+const tooFewGpus = (gpus: number, wanted: number) =>
+  new UnfitError(
+    'TooFewGpus',
+    `rollout.tensor_model_parallel_size=${wanted} needs ${wanted} GPUs; this worker has ${gpus}`,
+    { hint: `rollout.tensor_model_parallel_size=${gpus}` },
+  );
 
 /** Closes those that were opened, and the first one, when another was not. */
 async function allOrNone(first: OwningSampler, opening: readonly Promise<RankSampler>[]): Promise<RankSampler[]> {
