@@ -64,6 +64,7 @@ export const TRL_KEYS: Readonly<Record<string, TrlKey>> = {
   stop_token: key('rollout.stop'),
   generation_kwargs: key('rollout.temperature', 'and the other keys of rollout'),
   use_vllm: key('rollout.name', 'native, hf or vllm'),
+  vllm_tensor_parallel_size: key('rollout.tensor_model_parallel_size', 'with rollout.name: vllm'),
   vllm_server_base_url: key('rollout.url', 'with rollout.name: vllm'),
   cache_implementation: engine,
   use_transformers_paged: engine,

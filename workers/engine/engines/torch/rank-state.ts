@@ -1,7 +1,9 @@
 /** The state of a model of a group: its bytes go through shared memory, each rank takes and gives what it has. */
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { at } from '../../../../core/at.ts';
 import type { ByteSink } from '../../../../core/byte-sink.ts';
 import { InvalidInputError } from '../../../../core/errors.ts';
+import { inOrder } from '../../../../core/parallel.ts';
 import type { PolicyOptions } from '../../../../core/ports/engines.ts';
 import type { Call, StateCopy, StateSource } from '../../../../core/ports/policy.ts';
 import type { BlockHash, ComputeType, EngineParameter, StatePart, WeightsFormat } from '../../../../core/parameters.ts';
@@ -182,10 +184,16 @@ export class RankState {
   ): Promise<Uint8Array> {
     const bytes = at(stretches, -1).end;
     const digests: Uint8Array[] = [];
-    const buffer = new Uint8Array(Math.min(bytes, blocksAtOnce * blockBytes));
-    for (let from = 0; from < bytes; from += buffer.length) {
-      const some = buffer.subarray(0, Math.min(buffer.length, bytes - from));
+    const size = Math.min(bytes, blocksAtOnce * blockBytes);
+    const buffers = [new Uint8Array(size), new Uint8Array(size)];
+    const read = async (from: number): Promise<Uint8Array> => {
+      const some = at(buffers, (from / size) % 2).subarray(0, Math.min(size, bytes - from));
       await this.#read(part, stretches, from, some);
+      return some;
+    };
+    const starts = Array.from({ length: Math.ceil(bytes / size) }, (_, i) => i * size);
+    for await (const some of inOrder(starts, 2, read)) {
+      await nextTurn(); // the ranks have been asked for the next ones, and copy them meanwhile
       digests.push(blockDigests(some, blockBytes, hash, this.#threads));
       call?.tick?.();
     }
