@@ -9,7 +9,7 @@ import { importEntries, type ImportOptions } from './map-entries.ts';
 import type { ImportResult } from './outcome.ts';
 import { overridesIn } from './overrides-file.ts';
 import { RULES } from './rules.ts';
-import { GPU_RULES, TORCH_RULES, VLLM_RULES } from './torch-rules.ts';
+import { GPU_RULES, TORCH_RULES, VLLM_GPU_RULES, VLLM_RULES } from './torch-rules.ts';
 
 const given = ['data.train_files=a.jsonl', 'actor_rollout_ref.model.path=org/m', 'algorithm.adv_estimator=gae'];
 
@@ -30,6 +30,7 @@ describe.each([
   ['torch', TORCH_RULES, 'torch'],
   ['vLLM', VLLM_RULES, 'torch'],
   ['GPUs', GPU_RULES, 'torch'],
+  ['vLLM’s GPUs', VLLM_GPU_RULES, 'torch'],
 ] as const)('the table of %s', (_, table, engine) => {
   it('names keys that petrel has', () => {
     const known = (path: string) =>
@@ -261,6 +262,11 @@ describe('a key of verl’s engines', () => {
       petrel: 'rollout.tensor_model_parallel_size',
       written: 2,
     });
+    expect(onGpus('actor_rollout_ref.rollout.data_parallel_size=4')?.outcome).toBe('differs');
+    // Without --engine torch an adapter brings torch and vLLM, but not the GPUs.
+    expect(
+      outcomeOf('actor_rollout_ref.rollout.tensor_model_parallel_size=2', 'actor_rollout_ref.model.lora_rank=8'),
+    ).toMatchObject({ outcome: 'none', reason: 'parallel' });
   });
 
   it('that splits a model in another way has no counterpart, and says so', () => {

@@ -77,16 +77,10 @@ export const VLLM_RULES: readonly Rule[] = [
   { verl: 'rollout.load_format', how: 'vLLM gets the weights from the trainer before the first sample' },
   { verl: 'rollout.seed', how: 'every sample has a seed of its own, which follows from the run’s' },
   {
-    verl: 'rollout.tensor_model_parallel_size',
-    to: 'rollout.tensor_model_parallel_size',
-    met: [1, null],
-  },
-  {
     verl: 'rollout.(pipeline_model_parallel_size|expert_parallel_size)',
     met: [1, null],
     none: 'samplerLayout',
   },
-  { verl: 'rollout.data_parallel_size', how: 'a vLLM on every GPU, or on as many as share a model' },
   { verl: 'rollout.enforce_eager', met: [false], none: 'server' },
   {
     verl: 'rollout.(enable_chunked_prefill|enable_prefix_caching|disable_log_stats|skip_tokenizer_init)',
@@ -96,6 +90,16 @@ export const VLLM_RULES: readonly Rule[] = [
   { verl: 'rollout.logprobs_mode', met: ['processed_logprobs'], none: 'server' },
   { verl: 'rollout.scheduling_policy', met: ['fcfs'], none: 'server' },
   { verl: 'rollout.(free_cache_engine|multi_stage_wake_up|enable_sleep_mode)', met: off, none: 'colocation' },
+];
+
+/** What becomes of the GPUs of verl's vLLM where petrel's has as many. */
+export const VLLM_GPU_RULES: readonly Rule[] = [
+  {
+    verl: 'rollout.tensor_model_parallel_size',
+    to: 'rollout.tensor_model_parallel_size',
+    met: [1, null],
+  },
+  { verl: 'rollout.data_parallel_size', how: 'a vLLM on every GPU, or on as many as share a model' },
 ];
 
 /** What becomes of the number of GPUs where the model is divided over them. */
