@@ -7,7 +7,7 @@ import { putBlob } from '../../../log/objects/blobs.ts';
 import { vocabOf } from '../../../models/config.ts';
 import { encodeTrajectories, singleTurn } from '../../../models/trajectories.ts';
 import type { Trajectories } from '../../../models/trajectories.ts';
-import { readConfigJson } from '../../../models/folder.ts';
+import { configOf } from '../../../models/loaded-configs.ts';
 import { tokenizerOf } from '../../../models/loaded-tokenizers.ts';
 import type { Completion, GenerationSettings } from '../generation/generation.ts';
 import type { EngineHost } from '../host/host.ts';
@@ -49,7 +49,7 @@ export async function rollout(host: EngineHost, input: RolloutInput, context: Jo
     samples: wantedBy(input, prompts),
     settings,
     weights: input.weights,
-    vocab: vocabOf(await readConfigJson(folder)),
+    vocab: vocabOf(await configOf(folder)),
     arithmetic: host.arithmetic(input),
     onEnded: (ended: readonly (readonly [WantedResponse, Completion])[]) =>
       context.ended(

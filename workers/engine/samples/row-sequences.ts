@@ -9,7 +9,7 @@ import { vocabOf } from '../../../models/config.ts';
 import { unknownToken } from '../../../models/dataset.ts';
 import type { Dataset, Sequence } from '../../../models/dataset-rows.ts';
 import type { BatchTokenizer } from '../../../models/tokenizer.ts';
-import { readConfigJson } from '../../../models/folder.ts';
+import { configOf } from '../../../models/loaded-configs.ts';
 
 /** Reads the rows for the model in `folder`. Throws PauseError `RowRefused` with the row, counted from 0. */
 export async function rowSequences(
@@ -20,7 +20,7 @@ export async function rowSequences(
 ): Promise<Sequence[]> {
   try {
     const sequences = await dataset.sequences(rows, tokenizer);
-    const vocab = vocabOf(await readConfigJson(folder), folder);
+    const vocab = vocabOf(await configOf(folder), folder);
     if (tokenizer.vocabSize > vocab)
       for (const [i, sequence] of sequences.entries()) await refuseBeyond(sequence, at(rows, i), vocab, tokenizer);
     return sequences;
