@@ -11,6 +11,7 @@ import { drain, learn, publicationOf, randomState, samplerContract, scored } fro
 import { rootOf } from '../../workers/engine/engines/roots.ts';
 import { savedModel } from '../contracts/model.ts';
 import { isThere } from '../joined-machine.ts';
+import { patienceMs } from '../patience.ts';
 import { vllmHere } from './engines-here.ts';
 
 // vLLM's attention on a processor knows no head of fewer than 32 values.
@@ -59,7 +60,7 @@ describe.each([
       await sampler.exited;
       await sampler.close();
       // Each leads a group, in which processes that vLLM has started are, too.
-      for (const { pid = 0 } of children) await poll(() => !isThere(pid), { everyMs: 20, timeoutMs: 60_000 });
+      for (const { pid = 0 } of children) await poll(() => !isThere(pid), { everyMs: 20, timeoutMs: patienceMs });
     } finally {
       await sampler.close();
       await policy.close();
