@@ -1,7 +1,7 @@
 /** The bench's command line. */
 import { parseArgs } from 'node:util';
 import { InvalidInputError } from '../core/errors.ts';
-import { chosenEnvironment } from '../infra/engines/environment.ts';
+import { readInstalled } from '../infra/engines/environment.ts';
 import { petrelHome } from '../infra/home.ts';
 import { engineInfo } from '../native/index.ts';
 import { lowerBothSides } from './lowering.ts';
@@ -74,7 +74,7 @@ const needsOf = {
 /** The Python of the engine that the peer is part of, where it is installed. */
 function pythonOfEngine(name: PeerName): string | undefined {
   const engine = { torch: undefined, trl: undefined, vllm: 'vllm', fsdp: 'torch' }[name];
-  return engine && chosenEnvironment(petrelHome(), engine)?.python;
+  return engine && readInstalled(petrelHome(), engine, 'cpu')?.python;
 }
 
 function parse(words: readonly string[]) {

@@ -21,15 +21,15 @@ import { trainOnOneThread, trainThroughput } from './measurements/train.ts';
 import { timeToFirstToken } from './measurements/ttft.ts';
 import { wholeUpdate } from './measurements/update.ts';
 import { throughVllm } from './measurements/vllm.ts';
-import { chosenEnvironment } from '../infra/engines/environment.ts';
+import { readInstalled } from '../infra/engines/environment.ts';
 import { petrelHome } from '../infra/home.ts';
 import { decodeBatches, sizeNames } from './sizes.ts';
 
 /** The variable with the bucket to measure; the rows of S3 exist only when it is set. */
 const bucket = process.env['PETREL_BENCH_S3'];
 
-/** The rows of engines that are installed. */
-const [torch, vllm] = ['torch', 'vllm'].map((engine) => chosenEnvironment(petrelHome(), engine));
+/** Engines that are installed for processors, on which their peers compute. */
+const [torch, vllm] = ['torch', 'vllm'].map((engine) => readInstalled(petrelHome(), engine, 'cpu'));
 
 export const MEASUREMENTS: readonly Measurement[] = [
   // Peaks come first: other rows are shown as a share of them.

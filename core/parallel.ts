@@ -59,7 +59,11 @@ export async function allOf<Works extends readonly unknown[] | []>(
 /** What several streams give, as it comes. Who stops reading ends all of them, and so does the failure of one. */
 export async function* merged<T>(streams: readonly AsyncIterable<T>[]): AsyncGenerator<T> {
   const iterators = streams.map((stream) => stream[Symbol.asyncIterator]());
-  const next = async (of: AsyncIterator<T>) => ({ of, result: await of.next() });
+  const next = (of: AsyncIterator<T>) => {
+    const coming = of.next().then((result) => ({ of, result }));
+    coming.catch(() => {}); // it may fail while the reader works
+    return coming;
+  };
   const waiting = new Map(iterators.map((one) => [one, next(one)]));
   try {
     while (waiting.size > 0) {
@@ -70,7 +74,6 @@ export async function* merged<T>(streams: readonly AsyncIterable<T>[]): AsyncGen
       yield result.value;
     }
   } finally {
-    for (const one of waiting.values()) one.catch(() => {});
     await Promise.allSettled(iterators.map((one) => one.return?.()));
   }
 }

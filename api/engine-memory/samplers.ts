@@ -59,17 +59,21 @@ export const vllmPlans: EnginePlans = samplerPlans((wanted, _shape, sizes) => {
   const { tensorParallel = 1 } = wanted;
   const { weights, adapter, compute, oneToken, step, room } = sizes;
   const host: Parts = { hostCopy: weights, adapter };
-  const bytes = wanted.cardBytes ?? tensorParallel * wanted.machineBytes;
+  const onCards = wanted.cardBytes !== undefined;
+  const bytes = wanted.cardBytes ?? wanted.machineBytes;
   const model: Parts = { weights: compute / tensorParallel };
-  const taken = sumOf(model) + (wanted.cardBytes === undefined ? sumOf(host) : 0);
+  const taken = onCards ? sumOf(model) : compute + sumOf(host);
+  const share = onCards ? cacheShare : cacheShare / tensorParallel;
   const blocks = Math.ceil(room.maxModelLen / blockTokens) + 1;
   const ofToken = oneToken / tensorParallel;
   const most = (room.maxSeqs + 1) * blocks * blockTokens * ofToken;
-  const cache = Math.max(room.maxModelLen * ofToken, Math.min(most, cacheShare * Math.max(0, bytes - taken)));
+  const cache = Math.max(room.maxModelLen * ofToken, Math.min(most, share * Math.max(0, bytes - taken)));
   const computing = added(model, { kvCache: cache, activations: step(Math.max(stepTokens, room.maxModelLen)) });
   const processes = copiesOf(wanted) * tensorParallel;
-  const library = { libraries: processes * vllmBytes };
-  if (wanted.cardBytes === undefined) {
+  // Processes of a divided model have one that leads them.
+  const leaders = tensorParallel > 1 ? copiesOf(wanted) : 0;
+  const library = { libraries: (processes + leaders) * vllmBytes };
+  if (!onCards) {
     const everyOne = Array<Parts>(tensorParallel).fill(computing);
     const parts = fullest([added(host, { loading: weights }), added(host, ...everyOne)]);
     return [{ device: ownMemory, parts: added(parts, library) }];

@@ -112,6 +112,12 @@ describe('a machine that is asked about', () => {
     expect(refusal?.detail).toBe('trainer.fsdp_size=8 needs 8 cards, the machine has 4');
   });
 
+  it('lacks the cards over which the sampler’s model is divided', async () => {
+    const { refusal } = await planned('Qwen2.5-7B', '1xB200', { rollout: { tensor_model_parallel_size: 2 } });
+    expect(refusal?.detail).toBe('rollout.tensor_model_parallel_size=2 needs 2 cards, the machine has 1');
+    expect(refusal?.hint).toMatch(/^it fits with .*rollout.tensor_model_parallel_size=1$|--machine/);
+  });
+
   it('lacks memory of its own, where that is stated: every rank loads a whole copy', async () => {
     const small = { actor: { ppo_max_token_len_per_gpu: 1024, ppo_mini_batch_size: 64 }, trainer: { fsdp_size: 8 } };
     expect((await planned('Qwen2.5-7B', '8xB200', small)).refusal).toBeUndefined();

@@ -147,7 +147,9 @@ type Fits = (machine: StatedMachine, change: Change) => Promise<boolean>;
  * which loads a copy, or more of that memory. Else what the cards have room for, with as much of it as that needs.
  */
 async function remedyOf(recipe: Recipe, machine: StatedMachine, need: Need): Promise<Remedy | undefined> {
-  const fits: Fits = async (given, change) => (await need(given, change)).card <= usableBytes(given.card);
+  const { tensor_model_parallel_size: divided } = recipe.rollout;
+  const fits: Fits = async (given, change) =>
+    (change.tensorParallel ?? divided) <= given.cards && (await need(given, change)).card <= usableBytes(given.card);
   const missing = async (given: StatedMachine, change: Change): Promise<number | undefined> => {
     const { host } = await need(given, change);
     return given.hostBytes !== undefined && host > given.hostBytes ? host : undefined;
@@ -195,11 +197,12 @@ async function forCards(
   return undefined;
 }
 
-/** The recipe as it is, and with the sampler's model over more cards of the machine. */
+/** The recipe as it is, and with the sampler's model over more cards, or over as many as the machine has. */
 function divisionsOf({ rollout }: Recipe, cards: number): Pick<Change, 'tensorParallel'>[] {
-  const sizes = rollout.name === 'vllm' ? [2, 4, 8] : [];
-  const larger = sizes.filter((size) => size > rollout.tensor_model_parallel_size && size <= cards);
-  return [{}, ...larger.map((tensorParallel) => ({ tensorParallel }))];
+  const { name, tensor_model_parallel_size: now } = rollout;
+  const sizes = name === 'vllm' ? [1, 2, 4, 8] : [];
+  const others = sizes.filter((size) => size <= cards && (size > now || now > cards));
+  return [{}, ...others.map((tensorParallel) => ({ tensorParallel }))];
 }
 
 /** Tokens of a pack in steps of so many, and samples at once that keep a card busy enough. */
@@ -298,9 +301,14 @@ export function tooLittle(
         : `a machine with ${showBytes(full.bytes)}, or a smaller model`,
     };
   const ranks = recipe.trainer.fsdp_size;
-  const detail =
+  const { tensor_model_parallel_size: divided } = recipe.rollout;
+  const lacking =
     ranks > cards
-      ? `trainer.fsdp_size=${ranks} needs ${ranks} cards, the machine has ${cards}`
+      ? (['trainer.fsdp_size', ranks] as const)
+      : (['rollout.tensor_model_parallel_size', divided] as const);
+  const detail =
+    lacking[1] > cards
+      ? `${lacking[0]}=${lacking[1]} needs ${lacking[1]} cards, the machine has ${cards}`
       : `${full.device} would hold ${showBytes(full.bytes)}; of ${showBytes(card.bytes)} a run may use ${showBytes(usableBytes(card))}`;
   return { detail, hint: remedyText(sharding, machine, recipe) };
 }

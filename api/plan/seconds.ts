@@ -91,13 +91,13 @@ function rollout({ recipe, shape, card, cards, valueBytes }: Planned): StageSeco
   );
   const { tensor_model_parallel_size: divided, max_num_seqs: most } = recipe.rollout;
   const copies = Math.max(1, Math.floor(cards / divided));
-  const samplers = workers * copies;
-  const slots = Math.min(Math.ceil(most / copies), Math.ceil(responses / samplers));
-  const steps = Math.ceil(responses / (slots * samplers)) * response;
+  // Workers of one machine share its cards.
+  const slots = Math.min(Math.ceil((workers * most) / copies), Math.ceil(responses / copies));
+  const steps = Math.ceil(responses / (slots * copies)) * response;
   const cached = shape.layers.reduce((sum, { attention }) => sum + attention.cached, 0);
   // On average a sample has half of its response.
   const bytes = valueBytes * (elementsRead(shape, slots) + slots * (prompt + response / 2) * cached);
-  const flops = (prompts * prompt * flopsPerToken(shape, prompt)) / (samplers * divided);
+  const flops = (prompts * prompt * flopsPerToken(shape, prompt)) / (copies * divided);
   return seconds('rollout', (steps * bytes) / (divided * card.bandwidth), flops, card);
 }
 

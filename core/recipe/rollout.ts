@@ -42,7 +42,7 @@ export const rolloutSection = section('How responses are sampled.', {
     change: 'free',
   }),
   tensor_model_parallel_size: key(count, 1, {
-    doc: 'GPUs over which vLLM divides a copy of the model; a rollout worker has as many copies as its GPUs have room for.',
+    doc: 'GPUs over which vLLM divides a copy of the model; a rollout worker has a copy on every so many of its GPUs.',
     unit: 'GPUs',
     change: 'free',
   }),

@@ -106,5 +106,6 @@ it('ends with any of them', async () => {
   await both.makeRoom({ maxSeqs: 4, maxModelLen: 16 });
   end();
   await both.exited;
+  expect(() => first.generate(requests(1))).toThrow('makeRoom'); // it was closed before
   await expect(drain(both.generate(requests(1)))).rejects.toThrow();
 });

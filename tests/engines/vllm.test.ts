@@ -1,5 +1,6 @@
 // @module-tag engines
 /** The sampler `vllm` passes the contract of samplers, with what the native engine publishes. */
+import { execFileSync } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { at } from '../../core/at.ts';
@@ -20,6 +21,14 @@ const sizes = { hidden_size: 64, num_attention_heads: 2, num_key_value_heads: 1 
 const native = nativeEngines(new MemoryPlan(machineBytes()));
 
 samplerContract('vllm', native, vllmHere(), savedModel(sizes));
+
+/** The processes over which the vLLM of a group has divided its model, if it has. */
+const workersOf = (group: number): number[] =>
+  execFileSync('ps', ['-eo', 'pid=,pgid=,args='], { encoding: 'utf8' })
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, pgid, ...args]) => Number(pgid) === group && /VLLM::Worker/.test(args.join(' ')))
+    .map(([pid]) => Number(pid));
 
 const promptOf = (key: number) => Int32Array.of(3, 9, key);
 const requestsOf = (count: number) =>
@@ -56,7 +65,11 @@ describe.each([
           own.forEach((value, t) => expect(value, `round ${round}, sample ${key}`).toBeCloseTo(at(logProbs, t), 4));
         }
       }
-      at(children, -1).kill('SIGKILL');
+      const leader = at(children, -1).pid ?? 0;
+      const workers = workersOf(leader);
+      expect(workers).toHaveLength('tensorParallel' in divided ? 2 : 0);
+      process.kill(workers[1] ?? leader, 'SIGKILL');
+      await expect(drain(sampler.generate(requestsOf(6)))).rejects.toMatchObject({ code: 'EngineExited' });
       await sampler.exited;
       await sampler.close();
       // Each leads a group, in which processes that vLLM has started are, too.

@@ -81,13 +81,15 @@ class WeightsMemory:
         memory = mmap.mmap(self.fd, end)
         for name, one in tensors.items():
             placed = part_of(memory, one.dtype, one.shape, self.starts[name])
-            if not self.follows:
-                placed.copy_(one.detach())
+            if not self.follows and not isinstance(one, torch.nn.Parameter):
+                placed.copy_(one)
             one.data = placed
 
 
 def part_of(memory, dtype, shape, start):
     """The tensor that begins at byte `start`. It is no copy."""
+    if 0 in shape:
+        return torch.empty(shape, dtype=dtype)
     return torch.frombuffer(memory, dtype=dtype, count=math.prod(shape), offset=start).view(shape)
 
 

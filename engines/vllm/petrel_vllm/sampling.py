@@ -170,18 +170,27 @@ class Sampling(SamplerModel):
         # vLLM keeps blocks of up to 128 tokens, and one block for itself.
         wanted = (self.most + 1) * (-(-self.longest // 128) * 128 + 128) * per_token
         device = self.group.device
-        free = psutil.virtual_memory().available if device.type == "cpu" else torch.cuda.mem_get_info(device)[0]
+        if device.type == "cpu":
+            free = psutil.virtual_memory().available // self.devices
+        else:
+            free = min(torch.cuda.mem_get_info(one)[0] for one in range(self.devices))
         return min(wanted, int(KEYS_AND_VALUES * free))
 
     def _free_share(self):
-        """Of the GPU's memory. vLLM does not start where less than it is told is free: a trainer may be there."""
-        free, total = torch.cuda.mem_get_info(self.group.device)
-        return 0.98 * free / total
+        """
+        Of each GPU's memory. vLLM does not start where less than it is told is free, and takes no more than what the
+        weights, a step and the stated keys and values need; its libraries come first.
+        """
+        return min(free / (2 * total) for free, total in map(torch.cuda.mem_get_info, range(self.devices)))
 
     def _give_weights(self):
         if self.folder.adapter is None:
-            starts = self.memory.starts
-            places = [(one.name, one.shape, starts[one.source] + 4 * one.first) for one in self.stored]
+            starts, tensors = self.memory.starts, held(self.model)
+            places = [
+                (one.name, tensors[one.source].dtype, one.shape, starts[one.source] + width * one.first)
+                for one in self.stored
+                for width in [tensors[one.source].element_size()]
+            ]
             self.engine.collective_rpc(load, args=(self.memory.path, places, self.dtype))
         else:
             self._give_adapter()
@@ -255,15 +264,15 @@ def lora_rank_of(rank):
 
 def load(worker, path, places, dtype):
     """
-    Puts the tensors of a folder into vLLM's own, or this process's part of them. `places`: name, shape and first byte
-    of each, in fp32 in the file `path`. Every one of vLLM's must come from them.
+    Puts the tensors of a folder into vLLM's own, or this process's part of them. `places`: name, type, shape and
+    first byte of each in the file `path`. Every one of vLLM's must come from them.
     """
     model = worker.model_runner.get_model()
     wanted = {name for name, _ in model.named_parameters()}
     initialize_layerwise_reload(model)
     with open(path, "r+b") as file:
         memory = mmap.mmap(file.fileno(), 0)
-    parts = ((name, part_of(memory, torch.float32, shape, start).to(dtype)) for name, shape, start in places)
+    parts = ((name, part_of(memory, kind, shape, start).to(dtype)) for name, kind, shape, start in places)
     found = model.load_weights(parts)
     finalize_layerwise_reload(model, worker.model_runner.model_config)
     for module in model.modules():

@@ -31,8 +31,8 @@ export class Replicas implements OwningSampler {
     this.#first = first;
     this.#followers = followers;
     this.#members = [first, ...followers];
-    this.exited = Promise.race(this.#members.map((member) => member.exited));
-    void this.exited.then(() => this.close());
+    const one = Promise.race(this.#members.map((member) => member.exited));
+    this.exited = one.then(() => this.close()).catch(() => {}); // they were to end anyway
   }
 
   get parameters() {

@@ -130,6 +130,7 @@ export class SteppedStreams {
         await this.#sampler.submit({ ...request, samples });
       } catch (error) {
         stream.fail(error instanceof Error ? error : new Error(String(error)));
+        for (const key of [...stream.keys]) await this.abort(key);
       }
     }
   }

@@ -58,6 +58,12 @@ const GPUS: readonly Default[] = [
     isWritten: false,
     note: 'processes of torch, one for each GPU; in verl trainer.n_gpus_per_node',
   },
+  {
+    petrel: 'rollout.tensor_model_parallel_size',
+    verlDefault: 2,
+    isWritten: false,
+    note: 'GPUs that share one model of vLLM: more than 1 where it does not fit one of them',
+  },
 ];
 
 const SFT: readonly Default[] = [
@@ -87,4 +93,4 @@ export function defaultsThatDiffer(
 }
 
 /** Is the key one of those for which verl's default is another one? */
-export const hasOtherDefault = (petrel: string): boolean => RL.some((one) => one.petrel === petrel);
+export const hasOtherDefault = (petrel: string): boolean => [...RL, ...GPUS].some((one) => one.petrel === petrel);

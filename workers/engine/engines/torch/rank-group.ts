@@ -229,6 +229,8 @@ export class RankGroup {
     const channel = child.stdio[3] as Duplex;
     channel.on('error', () => {}); // writing to a rank that has ended: `exit` follows
     readFrames(channel, (received) => this.#receive(rank, received));
+    // Its own processes hold its output open: without them `close` would not come.
+    child.once('exit', (code) => code !== 0 && killGroup(child));
     // A program that cannot be started is closed, too.
     let failed: string | undefined;
     child.on('error', (error) => (failed ??= error.message));
@@ -296,13 +298,18 @@ export class RankGroup {
 
   #kill(): void {
     for (const { child } of this.#members ?? []) {
-      if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) continue;
-      try {
-        process.kill(-child.pid, 'SIGKILL');
-      } catch {
-        child.kill('SIGKILL'); // it has not made its group yet, or has ended
-      }
+      if (child.exitCode === null && child.signalCode === null) killGroup(child);
     }
+  }
+}
+
+/** The group of processes that this one leads. */
+function killGroup(child: ChildProcess): void {
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, 'SIGKILL');
+  } catch {
+    child.kill('SIGKILL'); // it has not made its group yet, or has ended
   }
 }
 

@@ -14,7 +14,7 @@ import { RankSampler } from '../torch/rank-sampler.ts';
 const vllmName = 'vllm';
 
 export interface VllmOptions extends TorchOptions {
-  /** Number of vLLMs, each with the whole model. Default: as many as the GPUs have room for; on a processor one. */
+  /** Number of vLLMs, each with the whole model. Default: one for each GPU, or for as many as share a model. */
   readonly replicas?: number;
 }
 
