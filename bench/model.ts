@@ -7,7 +7,7 @@ import { configJson } from './sizes.ts';
 import type { Size } from './sizes.ts';
 
 /** Standard deviation of transformers' initialisation. */
-const deviation = 0.02;
+export const deviation = 0.02;
 /** Weights made at a time. */
 const chunk = 1 << 20;
 

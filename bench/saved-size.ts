@@ -4,11 +4,9 @@ import { packageRoot } from '../infra/home.ts';
 import { readDecoderSpec } from '../native/model/config.ts';
 import { initialTensors } from '../native/model/init.ts';
 import { saveHuggingFace } from '../models/folder.ts';
+import { deviation } from './model.ts';
 import { configJson } from './sizes.ts';
 import type { Size } from './sizes.ts';
-
-/** Standard deviation of transformers' initialisation. */
-const deviation = 0.02;
 
 export async function saveSize(folder: string, size: Size): Promise<void> {
   const config = { ...configJson(size), torch_dtype: 'float32', bos_token_id: 1, eos_token_id: 2, pad_token_id: 0 };

@@ -17,8 +17,14 @@ const [ofGpus, ofVllmGpus, ofTorch, ofVllm, ofAll] = [GPU_RULES, VLLM_GPU_RULES,
 
 /** The first rule that matches, with `$1` and `**` in `to` replaced by what they matched. */
 export function findRule(path: string, { trainer, sampler, divides }: EngineChoice): Rule | undefined {
-  const ofSampler = sampler === 'vllm' && [...((divides && ofVllmGpus) || []), ...(ofVllm ?? [])];
-  const tables = [divides && ofGpus, trainer === 'torch' && ofTorch, ofSampler, ofAll];
+  const isVllm = sampler === 'vllm';
+  const tables = [
+    divides && ofGpus,
+    trainer === 'torch' && ofTorch,
+    isVllm && divides && ofVllmGpus,
+    isVllm && ofVllm,
+    ofAll,
+  ];
   for (const { pattern, rule } of tables.flatMap((table) => table || [])) {
     const match = pattern.exec(path);
     if (match === null) continue;
