@@ -1,4 +1,6 @@
 /** Derives the settings of the stages' jobs from a resolved recipe. Pure. */
+import { tokensOfPass } from '../core/recipe/pass.ts';
+import { divisionOf } from '../core/division.ts';
 import { runKinds, samplesResponses } from '../core/run-kinds.ts';
 import type { RunKind } from '../core/run-kinds.ts';
 import type { Recipe } from '../core/recipe/index.ts';
@@ -31,12 +33,14 @@ import type {
 export type Part = Trains;
 
 export function engineSettings(recipe: Recipe): EngineSettings {
+  const division = divisionOf(recipe.trainer);
   return {
     engine: recipe.trainer.engine,
     compute: recipe.model.compute_dtype,
     deterministic: recipe.deterministic !== false,
-    maxTokensPerMicroBatch: recipe.actor.ppo_max_token_len_per_gpu,
+    maxTokensPerMicroBatch: tokensOfPass(recipe),
     ...(recipe.trainer.fsdp_size > 1 && { ranks: recipe.trainer.fsdp_size }),
+    ...(division && { division }),
   };
 }
 
@@ -97,11 +101,11 @@ export function algorithmSettings(recipe: Recipe, inputs: RunInputs): AlgorithmS
     miniBatchPrompts: samples ? actor.ppo_mini_batch_size : recipe.data.train_batch_size,
     epochs: samples ? actor.ppo_epochs : 1,
     shuffle: actor.shuffle,
-    maxTokensPerMicroBatch: actor.ppo_max_token_len_per_gpu,
+    maxTokensPerMicroBatch: tokensOfPass(recipe),
     ...(!actor.use_dynamic_bsz &&
       actor.ppo_micro_batch_size_per_gpu !== null && { sequencesPerMicroBatch: actor.ppo_micro_batch_size_per_gpu }),
     ...(recipe.ref.log_prob_max_token_len_per_gpu !== null && {
-      maxTokensOfReference: recipe.ref.log_prob_max_token_len_per_gpu,
+      maxTokensOfReference: tokensOfPass(recipe, recipe.ref.log_prob_max_token_len_per_gpu),
     }),
     // An absent field is flat, as in the jobs of older runs.
     ...(responses > 1 && recipe.kind !== 'rm' && actor.use_prefix_grouper && { layout: 'prefixTree' as const }),

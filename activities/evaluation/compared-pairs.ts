@@ -1,4 +1,5 @@
 /** The validation of runs that learn pairs: which of the two responses the model at the head prefers. */
+import { tokensOfPass } from '../../core/recipe/pass.ts';
 import { PauseError } from '../../core/errors.ts';
 import { queueOf } from '../../core/records/profile-ids.ts';
 import { recordFormat } from '../../core/records/schema.ts';
@@ -66,7 +67,7 @@ function requestOf({ context, head }: At): JobRequest<'compare'> {
       dataset: inputs.validation ?? inputs.train,
       rows: inputs.validationRows ?? 0,
       beta: recipe.algorithm.dpo_beta,
-      maxTokensPerMicroBatch: recipe.actor.ppo_max_token_len_per_gpu,
+      maxTokensPerMicroBatch: tokensOfPass(recipe),
     },
   };
 }

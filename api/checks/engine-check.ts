@@ -3,6 +3,7 @@
  * are proved. Where no stack is up, this machine's engines answer: those that a stack started here would have.
  */
 import { InvalidInputError } from '../../core/errors.ts';
+import { divisionOf } from '../../core/division.ts';
 import { namedEngines } from '../../core/engines.ts';
 import { samplerEngine } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
@@ -43,7 +44,7 @@ export async function checkEngines(recipe: Recipe, folder: string, home: string)
   if (present !== undefined) requireEngines(recipe, present);
   else requireInstalled(recipe, home);
   const model: ModelRef = { folder, head: recipe.kind === 'rm' ? 'scores' : 'tokens' };
-  for (const name of enginesOf(recipe)) await plansOf(name).readModel(model);
+  for (const name of enginesOf(recipe)) await plansOf(name).readModel(model, divisionOf(recipe.trainer));
 }
 
 const enginesOf = (recipe: Recipe): ReadonlySet<string> =>

@@ -9,7 +9,7 @@
  *   kvCache     c K layers S L. vllm: blocks of 128 tokens and one more for each sample, at most 40 % of what is free
  *               (sampling.py), and at least one sample's. hf: twice a layer's, since its cache grows by copies
  *   activations a step: vllm of 8,192 tokens, hf of the longest prompt; and 16 V S for the logits of the samples
- *   loading     4 P, the whole copy while a folder is loaded
+ *   loading     4 elements of the largest tensor: a folder is read tensor by tensor
  *   libraries   Python with torch and transformers, or with vLLM
  */
 import { cardName, ownMemory } from '../../core/ports/engine-plans.ts';
@@ -21,7 +21,7 @@ import { readModelFacts, shapeOf } from './model-facts.ts';
 import { added, fullest, sumOf } from './moments.ts';
 import type { Parts } from './moments.ts';
 import { keptOfLayer } from './pass.ts';
-import { rankBytes, sharedBytes } from './torch.ts';
+import { largestOf, rankBytes, sharedBytes } from './torch.ts';
 
 const mib = 2 ** 20;
 
@@ -35,7 +35,7 @@ const cacheShare = 0.4;
 const blockTokens = 128;
 
 export const hfPlans: EnginePlans = samplerPlans((wanted, shape, sizes) => {
-  const { weights, copies, adapter, oneToken, step, room } = sizes;
+  const { weights, copies, adapter, loading, oneToken, step, room } = sizes;
   const cache = room.maxSeqs * room.maxModelLen * oneToken;
   const model: Parts = { weights, copies, adapter };
   const computing = added(model, {
@@ -44,10 +44,10 @@ export const hfPlans: EnginePlans = samplerPlans((wanted, shape, sizes) => {
   });
   const library = { libraries: rankBytes + sharedBytes };
   if (wanted.cardBytes === undefined)
-    return [{ device: ownMemory, parts: added(fullest([added(model, { loading: weights }), computing]), library) }];
+    return [{ device: ownMemory, parts: added(fullest([added(model, { loading }), computing]), library) }];
   return [
     { device: cardName(0), parts: computing },
-    { device: ownMemory, parts: added({ loading: weights }, library) },
+    { device: ownMemory, parts: added({ loading }, library) },
   ];
 });
 
@@ -57,7 +57,7 @@ const copiesOf = ({ cardBytes, cards = 1, tensorParallel = 1 }: ProcessWanted): 
 
 export const vllmPlans: EnginePlans = samplerPlans((wanted, _shape, sizes) => {
   const { tensorParallel = 1 } = wanted;
-  const { weights, adapter, compute, oneToken, step, room } = sizes;
+  const { weights, adapter, loading, compute, oneToken, step, room } = sizes;
   const host: Parts = { hostCopy: weights, adapter };
   const onCards = wanted.cardBytes !== undefined;
   const bytes = wanted.cardBytes ?? wanted.machineBytes;
@@ -75,12 +75,12 @@ export const vllmPlans: EnginePlans = samplerPlans((wanted, _shape, sizes) => {
   const library = { libraries: (processes + leaders) * vllmBytes };
   if (!onCards) {
     const everyOne = Array<Parts>(tensorParallel).fill(computing);
-    const parts = fullest([added(host, { loading: weights }), added(host, ...everyOne)]);
+    const parts = fullest([added(host, { loading }), added(host, ...everyOne)]);
     return [{ device: ownMemory, parts: added(parts, library) }];
   }
   return [
     ...Array.from({ length: processes }, (_, card) => ({ device: cardName(card), parts: computing })),
-    { device: ownMemory, parts: added(host, { loading: weights }, library) },
+    { device: ownMemory, parts: added(host, { loading }, library) },
   ];
 }, copiesOf);
 
@@ -91,6 +91,7 @@ interface SamplerSizes {
   /** The model in the type of its products. */
   readonly compute: number;
   readonly adapter: number;
+  readonly loading: number;
   /** Bytes of a position in the cache of all layers. */
   readonly oneToken: number;
   /** Bytes of a step of so many tokens. */
@@ -122,6 +123,7 @@ function sizesOf({ compute, adapter }: ProcessWanted, shape: DecoderShape, room:
     weights: 4 * parameters,
     copies: compute === 'bf16' ? 2 * parameters : 0,
     compute: valueBytes * parameters,
+    loading: 4 * largestOf(shape),
     adapter: adapter === undefined ? 0 : 4 * adapterElements(shape, adapter),
     oneToken: valueBytes * shape.layers.reduce((sum, { attention }) => sum + attention.cached, 0),
     step: (tokens) => tokens * widest + 16 * shape.vocab * room.maxSeqs,

@@ -1,3 +1,4 @@
+import type { Division } from '../../core/division.ts';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -41,28 +42,41 @@ describe('memory of the torch engine', () => {
     }
   });
 
-  it('has a card for each rank, and whole copies of the weights in the machine’s memory while a folder is loaded', async () => {
+  it('has a card for each rank', async () => {
     const devices = await plan('Qwen2.5-7B', { ...onCards, ranks: 4 });
     expect(devices.map(({ device }) => device)).toEqual(['card 0', 'card 1', 'card 2', 'card 3', ownMemory]);
-    expect(devices.at(-1)?.parts['loading']).toBe(4 * 4 * 7_615_616_512);
     const [processor, ...others] = await plan('Qwen2.5-7B', { ranks: 4 });
     expect([processor?.device, others]).toEqual([ownMemory, []]);
   });
 
-  it('has in the machine’s memory the copies that are loaded, or that which is written, whichever is more', async () => {
-    const host = async (ranks: number) => (await plan('Qwen2.5-7B', { ...onCards, ranks })).at(-1)?.parts ?? {};
-    const [two, four] = [await host(2), await host(4)];
-    expect([two['loading'], two['snapshot']]).toEqual([undefined, 12 * 7_615_616_512]);
-    expect([four['loading'], four['snapshot']]).toEqual([16 * 7_615_616_512, undefined]);
+  it('has in the machine’s memory the tensors that are loaded, or the state that is written, whichever is more', async () => {
+    const host = async (more: Partial<ProcessWanted>) =>
+      (await plan('Qwen2.5-7B', { ...onCards, ranks: 4, ...more })).at(-1)?.parts ?? {};
+    const [trained, frozen] = [await host({}), await host({ trained: 0 })];
+    expect([trained['loading'], trained['snapshot']]).toEqual([undefined, 12 * 7_615_616_512]);
+    // Each rank reads the embedding, which is the largest tensor.
+    expect([frozen['loading'], frozen['snapshot']]).toEqual([4 * 4 * 152_064 * 3584, undefined]);
   });
 
-  it('on a processor is that of the moment at which it is most: a small pack needs less than loading', async () => {
-    const [small] = await plan('Qwen2.5-7B', { ranks: 8, tokens: 8 });
-    expect(small?.parts['loading']).toBeGreaterThan(0);
-    expect(small?.parts['activations']).toBeUndefined();
-    const [large] = await plan('Qwen2.5-7B', { ranks: 1, tokens: 16384 });
-    expect(large?.parts['loading']).toBeUndefined();
-    expect(large?.parts['activations']).toBeGreaterThan(0);
+  it('gathers of a layer what the ranks that share its matrices or experts compute with', async () => {
+    const gathered = async (name: string, division: Division) =>
+      (await card(name, { ranks: 8, tokens: 64, division }))['gathered'] ?? 0;
+    // Experts of so many that the moment of a layer is the fullest.
+    const [whole, matrices, experts] = [
+      await gathered('DeepSeek-V3', {}),
+      await gathered('DeepSeek-V3', { tensor: 8 }),
+      await gathered('DeepSeek-V3', { experts: 8 }),
+    ];
+    expect(whole).toBeGreaterThan(4 * matrices);
+    expect(whole).toBeGreaterThan(4 * experts);
+    expect(experts).toBeGreaterThan(matrices);
+  });
+
+  it('keeps the activations of the rank’s share of the tokens', async () => {
+    const activations = async (division: Division) =>
+      (await card('Qwen2.5-7B', { ranks: 8, tokens: 65_536, division }))['activations'] ?? 0;
+    const [whole, shared] = [await activations({}), await activations({ sequence: 8 })];
+    expect(whole / shared).toBeCloseTo(8, 1);
   });
 
   it('of an adapter is the frozen base and what the adapter learns', async () => {

@@ -9,25 +9,31 @@
  *   critic       as weights, gradients and moments, for each further model that learns
  *   reference    4 P / R + c rest  for each frozen model; FSDP2 keeps the rest gathered after a pass
  *   teacher      the same, of its own shape
- *   gathered     c (rest + 2 layer)  a layer exists twice while it is gathered: the buffer, and what is copied from it
+ *                With trainer.cpu_offload all of the above but `c rest` lie in the machine's memory
+ *   gathered     c (rest + 2 layer)  a layer exists twice while it is gathered: the buffer, and what is copied from it.
+ *                Ranks that share matrices or experts (core/division.ts) gather their own part of a layer
  *   activations  of pass.ts: on a processor all that a pass keeps where there is room for it; on a card the least that
- *                it can do with, since layers are computed again before a card is full
+ *                it can do with, since layers are computed again before a card is full. N is the rank's share of the
+ *                tokens; what ranks that share matrices keep is counted as if they did not
  *   head         28 V rows         the chunk's fp32 arrays in the backward pass of head.py; at most 4,096 rows, and
  *                1 GiB, on a card 4 GiB
  *   reduction    (c + 4) layer + c rest  gradients before they are divided; of experts they exist twice
  *   step         16 elements of the largest tensor / R  the norm of the gradient is summed in fp64 (training.py)
- *   loading      4 P               the whole copy that each rank loads (folder.py), in the machine's memory
+ *   loading      4 elements of the largest tensor  each rank reads a folder tensor by tensor (folder.py), in the
+ *                machine's memory; the pages of its files are the kernel's
  *   snapshot     12 T              the copy of a state while its checkpoint is written, in shared memory
  *   libraries    for each rank of each model: Python with torch and transformers
  *
  * They are not all there at once: the plan has the moment at which they are most, of loading, the backward pass of the
  * head, that of the last layer, that of the embedding, and the step. A checkpoint is written while the run goes on.
  */
+import type { Division } from '../../core/division.ts';
 import { cardName, ownMemory } from '../../core/ports/engine-plans.ts';
 import type { DevicePlan, EnginePlans, ProcessWanted } from '../../core/ports/engine-plans.ts';
 import { elementsOf, parametersOf } from '../../models/decoder-shape.ts';
 import type { DecoderShape, LayerShape } from '../../models/decoder-shape.ts';
 import { adapterElements } from './adapter.ts';
+import { refuseDivision } from './division.ts';
 import { readModelFacts, shapeOf } from './model-facts.ts';
 import { added, fullest, times } from './moments.ts';
 import type { Parts } from './moments.ts';
@@ -49,9 +55,10 @@ const headRows = 4096;
 const headMost = { processor: 2 ** 30, card: 2 ** 32 };
 
 export const torchPlans: EnginePlans = {
-  async readModel(model) {
+  async readModel(model, division) {
     const facts = await readModelFacts(model);
     await refuseStateLayers(model);
+    if (division !== undefined) await refuseDivision(model, division);
     return facts;
   },
   async plan(wanted): Promise<readonly DevicePlan[]> {
@@ -91,55 +98,68 @@ interface Host {
 }
 
 function hostOf(wanted: ProcessWanted, shape: DecoderShape, teacher: DecoderShape | undefined): Host {
+  const { resident, offloaded } = stateOf(wanted, shape, teacher);
   const models = wanted.trained + wanted.frozen + (teacher === undefined ? 0 : 1);
   return {
-    loading: { loading: 4 * Math.max(parametersOf(shape), teacher === undefined ? 0 : parametersOf(teacher)) },
+    loading: { loading: 4 * Math.max(largestOf(shape), teacher === undefined ? 0 : largestOf(teacher)) },
     writing: { snapshot: wanted.trained * 12 * learningOf(wanted, shape) },
-    always: { libraries: models * wanted.ranks * rankBytes + sharedBytes },
+    always: {
+      libraries: models * wanted.ranks * rankBytes + sharedBytes,
+      ...(offloaded && times(wanted.ranks, resident)),
+    },
   };
 }
 
-function momentsOf(wanted: ProcessWanted, shape: DecoderShape, teacher: DecoderShape | undefined): Moments {
+/** Weights, gradients and moments of all models: on the card of their rank, or in the machine's memory. */
+function stateOf(wanted: ProcessWanted, shape: DecoderShape, teacher: DecoderShape | undefined) {
   const { trained, frozen, ranks } = wanted;
-  const c = wanted.compute === 'bf16' ? 2 : 4;
   const learning = learningOf(wanted, shape);
   const all = parametersOf(shape) + (wanted.adapter === undefined ? 0 : learning);
   const weights = (4 * all) / ranks;
-  const kept = {
-    moments: trained > 0 ? (8 * learning) / ranks : 0,
-    gradients: trained > 0 ? (4 * learning) / ranks : 0,
-  };
-  const further = Math.max(0, trained - 1);
-  const frozenBytes = (of: DecoderShape) => (4 * parametersOf(of)) / ranks + c * elementsOf(of.rest);
+  const [moments, gradients] = trained > 0 ? [(8 * learning) / ranks, (4 * learning) / ranks] : [0, 0];
+  const frozenBytes = (of: DecoderShape) => (4 * parametersOf(of)) / ranks;
   const resident: Parts = {
     weights,
-    moments: kept.moments,
-    critic: further * (weights + kept.moments + kept.gradients),
+    moments,
+    critic: Math.max(0, trained - 1) * (weights + moments + gradients),
     reference: frozen * frozenBytes(shape),
     teacher: teacher === undefined ? 0 : frozenBytes(teacher),
   };
-  if (trained === 0) return { loading: resident, computing: [resident] };
-  const computing = computingOf(wanted, shape, c).map((parts) => added(resident, { gradients: kept.gradients }, parts));
-  return { loading: resident, computing };
+  const offloaded = wanted.division?.offload === true && wanted.cardBytes !== undefined;
+  return { resident: offloaded ? added(resident, { gradients }) : resident, gradients, offloaded };
+}
+
+function momentsOf(wanted: ProcessWanted, shape: DecoderShape, teacher: DecoderShape | undefined): Moments {
+  const c = wanted.compute === 'bf16' ? 2 : 4;
+  const state = stateOf(wanted, shape, teacher);
+  const gathered: Parts = {
+    reference: wanted.frozen * c * elementsOf(shape.rest),
+    teacher: teacher === undefined ? 0 : c * elementsOf(teacher.rest),
+  };
+  const loading = state.offloaded ? gathered : added(state.resident, gathered);
+  if (wanted.trained === 0) return { loading, computing: [loading] };
+  const kept = state.offloaded ? loading : added(loading, { gradients: state.gradients });
+  return { loading, computing: computingOf(wanted, shape, c).map((parts) => added(kept, parts)) };
 }
 
 /** What computing adds: in the head's backward pass, in the last layer's, in the embedding's, and in a step. */
-function computingOf({ tokens, ranks, adapter, cardBytes }: ProcessWanted, shape: DecoderShape, c: number): Parts[] {
+function computingOf(wanted: ProcessWanted, shape: DecoderShape, c: number): Parts[] {
+  const { ranks, division = {}, adapter, cardBytes } = wanted;
+  const tokens = Math.ceil(wanted.tokens / (division.sequence ?? 1));
   const rest = elementsOf(shape.rest);
-  const layer = Math.max(...shape.layers.map(({ parameters }) => elementsOf(parameters)));
+  const layer = Math.max(...shape.layers.map((one) => ownOf(one, division)));
   const onCards = cardBytes !== undefined;
   const activations = (onCards ? leastBytes : keptBytes)(shape, tokens, c) + scoreBytes(shape, tokens, onCards);
   const ofHead = adapter === undefined ? c * shape.vocab * shape.hidden : 0;
-  const largest = Math.max(...everyTensor(shape).map((one) => elementsOf([one])));
   return [
     { gathered: c * rest, activations, head: headOf(shape.vocab, tokens, onCards), reduction: ofHead },
     {
       gathered: c * (rest + 2 * layer),
       activations,
-      reduction: ofHead + (adapter === undefined ? gradientsOfLayer(shape, c) : 0),
+      reduction: ofHead + (adapter === undefined ? gradientsOfLayer(shape, division, c) : 0),
     },
     { gathered: c * rest, reduction: adapter === undefined ? (2 * c + 4) * rest : 0 },
-    { step: adapter === undefined ? (16 * largest) / ranks : 0 },
+    { step: adapter === undefined && division.offload !== true ? (16 * largestOf(shape)) / ranks : 0 },
   ];
 }
 
@@ -149,19 +169,23 @@ function headOf(vocab: number, tokens: number, onCards: boolean): number {
 }
 
 /** Each expert's gradient is one of all experts of the layer, added to that of the others. */
-function gradientsOfLayer({ layers }: DecoderShape, c: number): number {
-  return Math.max(
-    ...layers.map(({ parameters }) => {
-      const experts = elementsOf(parameters.filter((one) => one.experts !== undefined));
-      return (c + 4) * elementsOf(parameters) + c * experts;
-    }),
-  );
+function gradientsOfLayer({ layers }: DecoderShape, division: Division, c: number): number {
+  return Math.max(...layers.map((layer) => (c + 4) * ownOf(layer, division) + c * expertsOf(layer, division)));
 }
 
-const everyTensor = ({ layers, rest }: DecoderShape): LayerShape['parameters'] => [
-  ...layers.flatMap(({ parameters }) => parameters),
-  ...rest,
-];
+/** Elements of a layer that a rank computes with. */
+function ownOf(layer: LayerShape, division: Division): number {
+  const shared = layer.parameters.filter(({ experts }) => experts === undefined);
+  return elementsOf(shared) / (division.tensor ?? 1) + expertsOf(layer, division);
+}
+
+/** Experts are divided among ranks, or else their matrices. */
+const expertsOf = ({ parameters }: LayerShape, { experts: among, tensor = 1 }: Division): number =>
+  elementsOf(parameters.filter(({ experts }) => experts !== undefined)) / (among ?? tensor);
+
+/** Elements of the largest tensor; the experts of a layer are one. */
+export const largestOf = ({ layers, rest }: DecoderShape): number =>
+  Math.max(...[...layers.flatMap(({ parameters }) => parameters), ...rest].map((one) => elementsOf([one])));
 
 function learningOf({ adapter }: Pick<ProcessWanted, 'adapter'>, shape: DecoderShape): number {
   return adapter === undefined ? parametersOf(shape) : adapterElements(shape, adapter);

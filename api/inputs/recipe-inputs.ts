@@ -2,6 +2,7 @@
  * What a recipe names outside of itself: model, tokenizer, rows, scorer. Each is looked up once, for `plan` and for
  * `run`.
  */
+import { divisionOf } from '../../core/division.ts';
 import { readdir } from 'node:fs/promises';
 import type { EnginePlans, ModelFacts } from '../../core/ports/engine-plans.ts';
 import type { ModelRef } from '../../core/ports/engines.ts';
@@ -73,7 +74,9 @@ export class RecipeInputs {
 
   /** Throws InvalidInputError for a model that the engine cannot run. */
   modelFacts(): Promise<ModelFacts> {
-    return (this.#modelFacts ??= this.modelRef().then((model) => this.plans.readModel(model)));
+    return (this.#modelFacts ??= this.modelRef().then((model) =>
+      this.plans.readModel(model, divisionOf(this.recipe.trainer)),
+    ));
   }
 
   /** Throws InvalidInputError for a model that the engine which samples cannot run. Undefined: nothing is sampled. */

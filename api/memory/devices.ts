@@ -3,6 +3,8 @@
  * worker's ranks take the cards from 0 on (`torch.cuda.set_device` in engines/torch/petrel_torch/device.py), vLLM
  * takes all of them, and another sampler card 0.
  */
+import { divisionOf } from '../../core/division.ts';
+import { limitFor } from '../../core/recipe/pass.ts';
 import { showBytes } from '../../core/quantities.ts';
 import { cardName, ownMemory, partsOfModels } from '../../core/ports/engine-plans.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
@@ -121,7 +123,7 @@ async function shardingOf(
   const divided = recipe.rollout.tensor_model_parallel_size;
   const remedy = await remedyOf(recipe, machine, need);
   return {
-    fsdpSize: await smallest(mostRanks, async (ranks) => (await need(machine, { ranks })).card <= room),
+    fsdpSize: await fewestRanks(recipe, mostRanks, async (ranks) => (await need(machine, { ranks })).card <= room),
     cardsOfState: Math.ceil(state / room),
     undividedBytes: (await need(machine, { ranks: mostRanks })).card,
     ...(sampler && { cardsOfSampler: Math.ceil((divided * (sampler.parts['weights'] ?? 0)) / room) }),
@@ -143,8 +145,8 @@ type Need = (machine: StatedMachine, change: Change) => Promise<{ readonly card:
 type Fits = (machine: StatedMachine, change: Change) => Promise<boolean>;
 
 /**
- * The nearest thing that fits. Where the cards have room and the machine's own memory has not: fewer ranks, each of
- * which loads a copy, or more of that memory. Else what the cards have room for, with as much of it as that needs.
+ * The nearest thing that fits. Where the cards have room and the machine's own memory has not: more of that memory.
+ * Else what the cards have room for, with as much of it as that needs.
  */
 async function remedyOf(recipe: Recipe, machine: StatedMachine, need: Need): Promise<Remedy | undefined> {
   const { tensor_model_parallel_size: divided } = recipe.rollout;
@@ -160,9 +162,7 @@ async function remedyOf(recipe: Recipe, machine: StatedMachine, need: Need): Pro
   });
   if (recipe.trainer.fsdp_size <= machine.cards && (await fits(machine, {}))) {
     const more = await missing(machine, {});
-    if (more === undefined) return undefined;
-    const fewer = { ranks: (await smallest(machine.cards, (ranks) => fits(machine, { ranks }))) ?? machine.cards };
-    return (await missing(machine, fewer)) === undefined ? remedy(machine, fewer) : remedy(machine, {}, more);
+    return more === undefined ? undefined : remedy(machine, {}, more);
   }
   const found = await forCards(recipe, machine, fits);
   return found && remedy(found.machine, found.change, await missing(found.machine, found.change));
@@ -180,13 +180,13 @@ async function forCards(
   const { cards, card } = machine;
   const ranks = Math.max(cards, recipe.trainer.fsdp_size);
   for (const division of divisionsOf(recipe, cards)) {
-    const here = await smallest(cards, (count) => fits(machine, { ranks: count, ...division }));
+    const here = await fewestRanks(recipe, cards, (count) => fits(machine, { ranks: count, ...division }));
     if (here !== null) return { machine, change: { ranks: here, ...division } };
   }
   const shorter = await shortened(recipe, machine, cards, fits);
   if (shorter !== undefined) return { machine, change: shorter };
   for (const division of divisionsOf(recipe, cards)) {
-    const more = await smallest(mostRanks, (count) => fits(machine, { ranks: count, ...division }));
+    const more = await fewestRanks(recipe, mostRanks, (count) => fits(machine, { ranks: count, ...division }));
     if (more !== null) return { machine: { ...machine, cards: more }, change: { ranks: more, ...division } };
   }
   for (const larger of knownCards.filter(({ bytes }) => bytes > card.bytes)) {
@@ -215,7 +215,7 @@ async function shortened(
   ranks: number,
   fits: Fits,
 ): Promise<Change | undefined> {
-  const least = Math.ceil(batchArithmetic(recipe).longestSequence / tokenStep);
+  const least = Math.ceil(limitFor(batchArithmetic(recipe).longestSequence, recipe) / tokenStep);
   const limit = Math.floor(recipe.actor.ppo_max_token_len_per_gpu / tokenStep);
   for (const samples of [undefined, ...(recipe.rollout.max_num_seqs > fewSamples ? [fewSamples] : [])]) {
     const change = (steps: number): Change => ({
@@ -264,6 +264,20 @@ function needOf(processes: readonly ProcessMemory[]): { readonly card: number; r
 
 const bytesOf = (processes: readonly ProcessMemory[]): number =>
   processes.reduce((sum, { workers, bytes }) => sum + workers * bytes, 0);
+
+/** The fewest ranks up to `most` of which `holds` is true, among the numbers that the recipe's division divides. */
+async function fewestRanks(
+  { trainer }: Recipe,
+  most: number,
+  holds: (ranks: number) => Promise<boolean>,
+): Promise<number | null> {
+  const { sequence = 1, tensor = 1, experts = 1 } = divisionOf(trainer) ?? {};
+  let step = sequence * tensor;
+  while (step % experts !== 0) step += sequence * tensor;
+  if (most < step) return null;
+  const found = await smallest(Math.floor(most / step), (count) => holds(count * step));
+  return found === null ? null : found * step;
+}
 
 /** The smallest number up to `most` of which `holds` is true, if it is true of all larger ones. */
 async function smallest(most: number, holds: (n: number) => Promise<boolean>): Promise<number | null> {
@@ -316,8 +330,7 @@ export function tooLittle(
 /** What takes the most of the machine's own memory beside cards. */
 function reasonOf({ processes }: DeviceUse): string {
   const trainer = processes.find(({ role }) => role === 'trainer')?.parts ?? {};
-  if ((trainer['snapshot'] ?? 0) > 0) return ': a checkpoint is written from a copy of weights and moments';
-  return (trainer['loading'] ?? 0) > 0 ? ': every rank loads a whole copy of the model' : '';
+  return (trainer['snapshot'] ?? 0) > 0 ? ': a checkpoint is written from a copy of weights and moments' : '';
 }
 
 function remedyText(sharding: Sharding | undefined, machine: StatedMachine, recipe: Recipe): string {

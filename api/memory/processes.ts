@@ -3,6 +3,8 @@
  * libraries and the rows, and 60 MiB for each scorer process. A trainer may have to hold the critic also with
  * critic.own_trainer.
  */
+import { divisionOf } from '../../core/division.ts';
+import { tokensOfPass } from '../../core/recipe/pass.ts';
 import type { ComputeType } from '../../core/parameters.ts';
 import { ownMemory, partsOfModels } from '../../core/ports/engine-plans.ts';
 import type { AdapterWanted, DevicePlan, ProcessWanted } from '../../core/ports/engine-plans.ts';
@@ -142,9 +144,10 @@ function wantedOf(
     trained: trains ? trainedComponents(recipe).length : 0,
     frozen: trains ? frozenModels(recipe) : 0,
     ranks: trains ? recipe.trainer.fsdp_size : 1,
+    division: trains ? divisionOf(recipe.trainer) : undefined,
     adapter,
     teacher: trains ? teacher : undefined,
-    tokens: Math.min(recipe.actor.ppo_max_token_len_per_gpu, miniBatchResponses * longestSequence),
+    tokens: Math.min(tokensOfPass(recipe), miniBatchResponses * longestSequence),
     sampling: samples
       ? { maxSeqs: Math.min(recipe.rollout.max_num_seqs, responses), maxModelLen: longestSequence }
       : undefined,

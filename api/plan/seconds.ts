@@ -16,6 +16,7 @@
  * was not measured. Decoding is taken at the whole bandwidth, the fewest. Layers that are computed again, transfers
  * between cards, scorers, checkpoints, new weights and servers that sample are left out.
  */
+import { tokensOfPass } from '../../core/recipe/pass.ts';
 import { batchArithmetic, readsReference, samplerEngine, trainedComponents } from '../../core/recipe/index.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
@@ -69,7 +70,7 @@ function trainerStages({ recipe, shape, card }: Planned): StageSeconds[] {
   const { mostTokens, epochs, optimizerSteps, longestSequence, miniBatchResponses } = batchArithmetic(recipe);
   const samples = samplesResponses(recipe.kind);
   const hasCritic = trainedComponents(recipe).includes('critic');
-  const pack = Math.min(recipe.actor.ppo_max_token_len_per_gpu, miniBatchResponses * longestSequence);
+  const pack = Math.min(tokensOfPass(recipe), miniBatchResponses * longestSequence);
   const ranks = recipe.trainer.fsdp_size;
   const stage = (name: string, passes: number): StageSeconds =>
     seconds(name, 0, (passes * mostTokens * flopsPerToken(shape, Math.min(pack, longestSequence), pack)) / ranks, card);

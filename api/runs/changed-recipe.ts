@@ -69,7 +69,14 @@ export const inTheSameRun: MayChange = ({ change }) => change !== 'fixed';
 const ofRewardModel: ReadonlySet<string> = new Set(['reward.reward_model.enable', 'reward.reward_model.path']);
 
 /** A fork begins with the arithmetic of its origin, and can be resumed with another one. */
-const arithmetic: ReadonlySet<string> = new Set(['trainer.engine', 'trainer.fsdp_size']);
+const arithmetic: ReadonlySet<string> = new Set([
+  'trainer.engine',
+  'trainer.fsdp_size',
+  'trainer.ulysses_sequence_parallel_size',
+  'trainer.tensor_model_parallel_size',
+  'trainer.expert_model_parallel_size',
+  'trainer.cpu_offload',
+]);
 
 /** A fork has a name, rows and a seed of its own. Its model must have the same shape as its first state. */
 export const inAFork: MayChange = ({ path, change }) =>

@@ -24,8 +24,14 @@ const profile: NumericProfile = {
   ...{ id: 'any', engine: 'torch', device: 'cpu', build: 'old', compute: 'bf16', deterministic: false },
   ...{ maxTokensPerMicroBatch: 64, ranks: 2, naming: 'lineage', blockHash: 'blake3' },
 };
+const undivided = {
+  ulysses_sequence_parallel_size: 1,
+  tensor_model_parallel_size: 1,
+  expert_model_parallel_size: 1,
+  cpu_offload: false,
+};
 const chosen = (some: object, engine: 'native' | 'torch', ranks: number) =>
-  chosenArithmetic({ ...profile, ...some }, { engine, fsdp_size: ranks }, trainers);
+  chosenArithmetic({ ...profile, ...some }, { ...undivided, engine, fsdp_size: ranks }, trainers);
 
 it('is the run’s own where nothing changes', () => {
   expect(chosen({}, 'torch', 2)).toBeUndefined();
@@ -42,16 +48,21 @@ it('has another number of processes, another engine, and names its states as tha
 
 it('keeps the promise of a run’s bits, or is refused', () => {
   const { naming: _, ...bits } = { ...profile, id: 'det-1', deterministic: true };
-  expect(chosenArithmetic(bits, { engine: 'torch', fsdp_size: 1 }, trainers)).toMatchObject({ id: 'torch-bf16' });
-  expect(chosenArithmetic(bits, { engine: 'native', fsdp_size: 1 }, trainers)).toMatchObject({ id: 'det-1' });
+  expect(chosenArithmetic(bits, { ...undivided, engine: 'torch', fsdp_size: 1 }, trainers)).toMatchObject({
+    id: 'torch-bf16',
+  });
+  expect(chosenArithmetic(bits, { ...undivided, engine: 'native', fsdp_size: 1 }, trainers)).toMatchObject({
+    id: 'det-1',
+  });
   const inFp32 = { ...bits, engine: 'native', compute: 'fp32' as const };
-  expect(() => chosenArithmetic(inFp32, { engine: 'torch', fsdp_size: 1 }, trainers)).toThrow(
+  expect(() => chosenArithmetic(inFp32, { ...undivided, engine: 'torch', fsdp_size: 1 }, trainers)).toThrow(
     /does not repeat its bits/,
   );
 });
 
 it('of an engine that no trainer has is refused with what to install', () => {
   const without = [{ engines: [native] }] as unknown as readonly Presence[];
-  const refused = () => chosenArithmetic({ ...profile, engine: 'native' }, { engine: 'torch', fsdp_size: 1 }, without);
+  const refused = () =>
+    chosenArithmetic({ ...profile, engine: 'native' }, { ...undivided, engine: 'torch', fsdp_size: 1 }, without);
   expect(refused).toThrow('no trainer has the engine torch; they have native');
 });

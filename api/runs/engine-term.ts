@@ -3,6 +3,8 @@
  * another number of processes. Iterations after the newest checkpoint cannot be replayed to the same bits. So the run
  * continues from that checkpoint in a new term, which applies the committed batches of those iterations again.
  */
+import { divisionOf, divisionText } from '../../core/division.ts';
+import type { DividedTrainer } from '../../core/division.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { damage } from '../../core/records/damage.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -53,11 +55,14 @@ function inFp32(profile: NumericProfile, engines: readonly EngineFacts[]): Numer
  */
 export function chosenArithmetic(
   profile: NumericProfile,
-  { engine, fsdp_size: ranks }: Pick<Recipe['trainer'], 'engine' | 'fsdp_size'>,
+  trainer: Pick<Recipe['trainer'], 'engine'> & DividedTrainer,
   trainers: readonly Presence[],
 ): NumericProfile | undefined {
-  const { ranks: ownRanks = 1, naming: _, ...own } = profile;
-  if (engine === own.engine && ranks === ownRanks) return undefined;
+  const { engine, fsdp_size: ranks } = trainer;
+  const division = divisionOf(trainer);
+  const { ranks: ownRanks = 1, division: ownDivision, naming: _, ...own } = profile;
+  const same = divisionText(division) === divisionText(ownDivision);
+  if (engine === own.engine && ranks === ownRanks && same) return undefined;
   const engines = trainers.flatMap((trainer) => trainer.engines);
   const facts = engines.find(({ name }) => name === engine);
   const where = 'trainer.engine';
@@ -80,6 +85,7 @@ export function chosenArithmetic(
     ...on(own, facts),
     ...{ engine, id, compute },
     ...(ranks > 1 && { ranks }),
+    ...(division && { division }),
     ...(naming !== undefined && !own.deterministic && { naming }),
   };
 }
@@ -113,8 +119,17 @@ export function engineTermPlan(plan: TermPlan | undefined, head: Head): TermPlan
 
 const shown = ({ id, compute, deterministic }: NumericProfile): string => (deterministic ? id : compute);
 
-const named = ({ engine, ranks = 1 }: NumericProfile): string =>
-  ranks === 1 ? engine : `${engine} in ${ranks} processes`;
+function named({ engine, ranks = 1, division = {} }: NumericProfile): string {
+  const { sequence = 1, tensor = 1, experts = 1, offload = false } = division;
+  const shared = [
+    ...(sequence > 1 ? [`${sequence} share tokens`] : []),
+    ...(tensor > 1 ? [`${tensor} share matrices`] : []),
+    ...(experts > 1 ? [`${experts} share experts`] : []),
+    ...(offload ? ['with its state in the machine’s memory'] : []),
+  ];
+  const processes = ranks === 1 ? engine : `${engine} in ${ranks} processes`;
+  return shared.length === 0 ? processes : `${processes} (${shared.join(', ')})`;
+}
 
 /** One line for people. `redone`: the last iteration that remains valid, when it is not the end of the log. */
 export function engineText(head: Head, { profile, from }: EngineChange, redone: number | undefined): string {

@@ -2,6 +2,7 @@
  * Continues a run that is paused, stopped or failed, that lost its workflow, or that another stack drives. It continues
  * from its end or from an earlier iteration, with its own recipe or a changed one.
  */
+import { tokensOfPass } from '../../core/recipe/pass.ts';
 import { join } from 'node:path';
 import { InvalidInputError, TerminalError } from '../../core/errors.ts';
 import { keys } from '../../core/records/keys.ts';
@@ -214,7 +215,7 @@ async function openTerm(
       : await pinPosition(found.log, { position, why: reason, forMs: pinnedMs }, () => new Date());
   const revised = changed && {
     revision: await writeRevision(found, changed, position, now),
-    maxTokensPerMicroBatch: changed.recipe.actor.ppo_max_token_len_per_gpu,
+    maxTokensPerMicroBatch: tokensOfPass(changed.recipe),
   };
   await openNextTerm(found.log, {
     after: head.term,

@@ -2,6 +2,7 @@
  * The part of an engine that runs nothing: what it says of a model, and of the memory that a process of a run takes on
  * each device. `petrel plan` and the checks at a run's start ask it where no worker runs yet.
  */
+import type { Division } from '../division.ts';
 import type { ComputeType } from '../parameters.ts';
 import type { ModelRef } from './engines.ts';
 import type { SamplerRoom } from './sampler.ts';
@@ -29,6 +30,8 @@ export interface ProcessWanted {
   readonly frozen: number;
   /** Ranks over which each model is divided; engines that do not divide models take no notice. */
   readonly ranks: number;
+  /** How the ranks share it beside that. */
+  readonly division?: Division | undefined;
   /** What learns is a low-rank adapter, and the model stays as it is. */
   readonly adapter?: AdapterWanted | undefined;
   readonly teacher?: ModelRef | undefined;
@@ -76,8 +79,11 @@ export const partsOfModels: readonly string[] = [
 ];
 
 export interface EnginePlans {
-  /** Throws InvalidInputError for a model that the engine cannot run, with the field and what it supports. */
-  readModel(model: ModelRef): Promise<ModelFacts>;
+  /**
+   * Throws InvalidInputError for a model that the engine cannot run, or not divided so, with the field and what it
+   * supports.
+   */
+  readModel(model: ModelRef, division?: Division): Promise<ModelFacts>;
   /**
    * Compares the stored tensors with those that the model needs, and loads none. Throws InvalidInputError with the
    * tensor, the expected and the found value. Absent: the engine finds out when it loads them.

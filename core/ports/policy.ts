@@ -4,6 +4,7 @@
  */
 import type { ByteSink } from '../byte-sink.ts';
 import type { BlockHash, ComputeType, EngineParameter, StatePart, WeightsFormat } from '../parameters.ts';
+import type { Division } from '../division.ts';
 import type { TokenColumns } from '../token-columns.ts';
 
 /** What a model has on top: logits of the next token, a value at each token, or scores of a sequence. */
@@ -25,6 +26,8 @@ export interface EngineOptions {
   readonly threads: number;
   /** Processes over which a model is divided. Default: one. */
   readonly ranks?: number;
+  /** How these share it beside dividing its parameters. Absent: not. */
+  readonly division?: Division;
   /** Devices over which a sampler divides its model. Default: one. */
   readonly tensorParallel?: number;
 }

@@ -1,4 +1,5 @@
 /** Computes the sizes of a recipe's batches, and checks that they are consistent. Sizes count prompts, as in verl. */
+import { limitFor, tokensOfPass } from './pass.ts';
 import { runKinds, samplesResponses } from '../run-kinds.ts';
 import { needsOfEstimator } from '../rl/names.ts';
 import { hasOwnSampler, tracksPrompts } from './components.ts';
@@ -195,16 +196,17 @@ function divisionIssues(recipe: Recipe): RecipeIssue[] {
 
 function sequenceIssues(recipe: Recipe): RecipeIssue[] {
   const { longestSequence } = batchArithmetic(recipe);
-  const limit = recipe.actor.ppo_max_token_len_per_gpu;
+  const limit = tokensOfPass(recipe);
   if (longestSequence <= limit) return [];
+  const least = limitFor(longestSequence, recipe);
   const parts = samplesResponses(recipe.kind) ? 'data.max_prompt_length + data.max_response_length' : 'data.max_length';
   return [
     {
       path: 'actor.ppo_max_token_len_per_gpu',
       message: `one sequence may have ${longestSequence} tokens (${parts}), more than one forward pass takes (${limit})`,
-      expected: `integer >= ${longestSequence}`,
-      received: `${limit}`,
-      hint: `use actor.ppo_max_token_len_per_gpu=${longestSequence} or more, or shorter sequences`,
+      expected: `integer >= ${least}`,
+      received: `${recipe.actor.ppo_max_token_len_per_gpu}`,
+      hint: `use actor.ppo_max_token_len_per_gpu=${least} or more, or shorter sequences`,
     },
   ];
 }

@@ -1,4 +1,5 @@
 /** Checks of policy losses that read whole groups, and of their advantage estimators. */
+import { limitFor, tokensOfPass } from './pass.ts';
 import { isModulePath } from '../module-path.ts';
 import { needsOfLoss } from '../rl/names.ts';
 import { whyUnsuitable } from '../rl/unsuitable-pairs.ts';
@@ -47,13 +48,14 @@ function groupTokensIssue(recipe: Recipe): RecipeIssue | undefined {
   const tokens = sharesPrompt
     ? data.max_prompt_length + rollout.n * data.max_response_length
     : rollout.n * batchArithmetic(recipe).longestSequence;
-  const limit = actor.ppo_max_token_len_per_gpu;
+  const limit = tokensOfPass(recipe);
   if (tokens <= limit) return undefined;
+  const least = limitFor(tokens, recipe);
   return {
     path: 'actor.ppo_max_token_len_per_gpu',
     message: `${groupLoss} reads the ${rollout.n} responses to a prompt at once: they may have ${tokens} tokens together, more than one forward pass takes (${limit})`,
-    expected: `integer >= ${tokens}`,
-    received: `${limit}`,
-    hint: `use actor.ppo_max_token_len_per_gpu=${tokens} or more, or a smaller rollout.n`,
+    expected: `integer >= ${least}`,
+    received: `${actor.ppo_max_token_len_per_gpu}`,
+    hint: `use actor.ppo_max_token_len_per_gpu=${least} or more, or a smaller rollout.n`,
   };
 }

@@ -1,4 +1,5 @@
 /** Sizes of forward passes that contradict each other: numbers of sequences, and tokens of the reference. */
+import { limitFor, tokensOfPass } from './pass.ts';
 import { runKinds } from '../run-kinds.ts';
 import { batchArithmetic } from './arithmetic.ts';
 import { groupLossOf } from './group-losses.ts';
@@ -51,12 +52,13 @@ function wholeGroupIssue(recipe: Recipe): RecipeIssue | undefined {
 function referenceIssue(recipe: Recipe): RecipeIssue | undefined {
   const limit = recipe.ref.log_prob_max_token_len_per_gpu;
   const { longestSequence } = batchArithmetic(recipe);
-  if (limit === null || limit >= longestSequence) return undefined;
+  if (limit === null || tokensOfPass(recipe, limit) >= longestSequence) return undefined;
+  const least = limitFor(longestSequence, recipe);
   return {
     path: 'ref.log_prob_max_token_len_per_gpu',
-    message: `one sequence may have ${longestSequence} tokens, more than one forward pass of the reference takes (${limit})`,
-    expected: `integer >= ${longestSequence}`,
+    message: `one sequence may have ${longestSequence} tokens, more than one forward pass of the reference takes (${tokensOfPass(recipe, limit)})`,
+    expected: `integer >= ${least}`,
     received: `${limit}`,
-    hint: `use ref.log_prob_max_token_len_per_gpu=${longestSequence} or more, or leave it out`,
+    hint: `use ref.log_prob_max_token_len_per_gpu=${least} or more, or leave it out`,
   };
 }

@@ -6,6 +6,13 @@ import type { ModulePath } from '../module-path.ts';
 import type { RecipeIssue } from './issues.ts';
 import type { Recipe } from './schema.ts';
 
+const sizesOfTorch = [
+  'fsdp_size',
+  'ulysses_sequence_parallel_size',
+  'tensor_model_parallel_size',
+  'expert_model_parallel_size',
+] as const;
+
 interface NotBuilt {
   readonly path: string;
   /** Does the recipe ask for it? */
@@ -86,11 +93,17 @@ const NOT_BUILT: readonly NotBuilt[] = [
     today: ADVANTAGE_NAMES.filter(isFed).join(', '),
     because: 'it learns from the steps of agents, and no run has agents yet',
   },
-  {
-    path: 'trainer.fsdp_size',
-    asked: (r) => r.trainer.fsdp_size > 1 && r.trainer.engine === 'native',
+  ...sizesOfTorch.map((name) => ({
+    path: `trainer.${name}`,
+    asked: (r: Recipe) => r.trainer[name] > 1 && r.trainer.engine === 'native',
     today: '1 with trainer.engine: native',
     because: 'the native engine is one process',
+  })),
+  {
+    path: 'trainer.cpu_offload',
+    asked: (r) => r.trainer.cpu_offload && r.trainer.engine === 'native',
+    today: 'false with trainer.engine: native',
+    because: 'the native engine computes in the machine’s own memory',
   },
   { path: 'trainer.virtual_shards', asked: (r) => r.trainer.virtual_shards !== 1, today: '1' },
   {

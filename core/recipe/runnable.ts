@@ -1,4 +1,5 @@
 /** Checks that the schema cannot express: keys that contradict each other. `plan` and `run` make them. */
+import { limitFor, tokensOfPass } from './pass.ts';
 import { algorithmIssues } from './algorithm-issues.ts';
 import { runKinds, samplesResponses } from '../run-kinds.ts';
 import { arithmeticIssues } from './arithmetic.ts';
@@ -9,6 +10,7 @@ import { distillationIssues } from './distillation-issues.ts';
 import { endpointIssues } from './endpoint-issues.ts';
 import { groupLossIssues } from './group-losses.ts';
 import { loraIssues } from './lora-issues.ts';
+import { divisionIssues } from './division-issues.ts';
 import { microBatchIssues } from './micro-batch-issues.ts';
 import { mixtureIssues } from './mixture-issues.ts';
 import { notBuiltYet } from './not-built.ts';
@@ -40,6 +42,7 @@ function contradictions(recipe: Recipe): RecipeIssue[] {
     lossIssues,
     groupLossIssues,
     microBatchIssues,
+    divisionIssues,
     distillationIssues,
     bestMetricIssues,
     weightIssues,
@@ -203,16 +206,17 @@ function weightIssues({ data }: Recipe): RecipeIssue[] {
 }
 
 /** A pair is learnt in one forward pass, because its loss compares both responses. */
-function pairIssues({ kind, data, actor, algorithm }: Recipe): RecipeIssue[] {
+function pairIssues(recipe: Recipe): RecipeIssue[] {
+  const { kind, data, actor, algorithm } = recipe;
   if (runKinds[kind].rows !== 'pairs') return [];
   const issues: RecipeIssue[] = [];
-  const limit = actor.ppo_max_token_len_per_gpu;
+  const limit = tokensOfPass(recipe);
   if (limit < 2 * data.max_length)
     issues.push({
       path: 'actor.ppo_max_token_len_per_gpu',
       message: `the two responses of a pair may have ${2 * data.max_length} tokens (twice data.max_length), and one forward pass takes them together`,
-      expected: `integer >= ${2 * data.max_length}`,
-      received: `${limit}`,
+      expected: `integer >= ${limitFor(2 * data.max_length, recipe)}`,
+      received: `${actor.ppo_max_token_len_per_gpu}`,
     });
   if (data.format !== 'verl')
     issues.push({

@@ -23,6 +23,25 @@ export const trainerSection = section('How long to train, how often to save and 
     unit: 'processes',
     change: 'ask',
   }),
+  ulysses_sequence_parallel_size: key(count, 1, {
+    doc: 'Processes of these that share a micro-batch: each has a part of its tokens, and of the heads in attention.',
+    unit: 'processes',
+    change: 'ask',
+  }),
+  tensor_model_parallel_size: key(count, 1, {
+    doc: 'Processes of these that share each matrix of a layer, by the plan of transformers for the model.',
+    unit: 'processes',
+    change: 'ask',
+  }),
+  expert_model_parallel_size: key(count, 1, {
+    doc: 'Processes of these that share the experts of a layer: tokens go to the process that has their expert.',
+    unit: 'processes',
+    change: 'ask',
+  }),
+  cpu_offload: key(z.boolean(), false, {
+    doc: 'Weights, gradients and moments lie in the machine’s own memory; layers come to the GPU while they compute.',
+    change: 'ask',
+  }),
   total_epochs: key(count, 30, {
     doc: 'Number of passes over the rows, when total_training_steps is null.',
     change: 'free',

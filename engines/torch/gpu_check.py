@@ -82,7 +82,7 @@ def fill(role, seed=1):
     """Weights that repeat themselves: 1 for norms, else of one block of normal numbers."""
     block = 0.02 * torch.randn(1 << 16, generator=torch.Generator().manual_seed(seed))
     for piece in role.state.pieces:
-        count = piece.end - piece.start
+        count = piece.weights.numel()
         values = torch.ones(count) if "norm" in piece.name else block.repeat(-(-count // block.numel()))[:count]
         piece.weights.copy_(values)
         piece.forget_moments()
@@ -307,7 +307,7 @@ def check_speed(table, group, name, tokens, exactly):
     times = [step(role, lanes_of(role.config.vocab_size, tokens, number)) for number in range(4)]
     seconds, between = min(times[1:])
     trained = MICRO_BATCHES * tokens
-    parameters = sum(piece.end - piece.start for piece in role.state.pieces)
+    parameters = sum(piece.weights.numel() for piece in role.state.pieces)
     peak = peak_of(group)
     share = None if peak is None else 6 * parameters * trained / seconds / peak
     found = f"{trained / seconds:.0f} tokens/s" + ("" if share is None else f", {share:.2f} of the peak in bf16")

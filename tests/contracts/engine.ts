@@ -9,7 +9,7 @@ import { at } from '../../core/at.ts';
 import type { ModelRef, SamplingEngine, TrainingEngine } from '../../core/ports/engines.ts';
 import { blockHashes } from '../../core/parameters.ts';
 import { stateParts } from '../../core/records/state-parts.ts';
-import type { AdamW, PackedBatch, PolicyEngine, StateSource } from '../../core/ports/policy.ts';
+import type { AdamW, EngineOptions, PackedBatch, PolicyEngine, StateSource } from '../../core/ports/policy.ts';
 import type { ComputeType } from '../../core/parameters.ts';
 import { publishedBytes } from '../../core/records/publications.ts';
 import { readShared } from '../../infra/shared-memory.ts';
@@ -90,11 +90,12 @@ class Lent<T extends { close(): Promise<void> }> {
   }
 }
 
+type Divided = Partial<Pick<EngineOptions, 'ranks' | 'division'>>;
 type Policies = (seed: number, compute?: ComputeType) => Promise<PolicyEngine>;
 
 /** Gives a policy with random weights. */
-function lentPolicies(engines: TrainingEngine, model: ModelRef, ranks: number): Policies {
-  const policies = new Lent((compute) => engines.open(model, { ...base, ranks, compute }));
+function lentPolicies(engines: TrainingEngine, model: ModelRef, divided: Divided): Policies {
+  const policies = new Lent((compute) => engines.open(model, { ...base, ...divided, compute }));
   afterEach(() => policies.takeBack());
   afterAll(() => policies.close());
   return async (seed, compute = 'fp32') => {
@@ -109,10 +110,10 @@ export function engineContract(
   name: string,
   engines: TrainingEngine,
   sampling: SamplingEngine,
-  { ranks = 1, model = savedModel({ vocab_size: vocab }) }: { readonly ranks?: number; readonly model?: ModelRef } = {},
+  { model = savedModel({ vocab_size: vocab }), ...divided }: Divided & { readonly model?: ModelRef } = {},
 ): void {
-  const options = { ...base, ranks };
-  const policy = lentPolicies(engines, model, ranks);
+  const options = { ...base, ...divided };
+  const policy = lentPolicies(engines, model, divided);
 
   describe(`${name}: a model that is loaded`, () => {
     it('throws InvalidInputError for a model that it cannot run', async () => {
@@ -356,7 +357,7 @@ export function samplerContract(
   model: ModelRef,
   reports: Reports = () => true,
 ): void {
-  samplers(name, lentPolicies(engines, model, 1), sampling, model, { sameBits: false, reports });
+  samplers(name, lentPolicies(engines, model, {}), sampling, model, { sameBits: false, reports });
 }
 
 /** `sameBits`: the policy is of the same engine. */

@@ -61,6 +61,24 @@ it.each(['fp32', 'bf16'])('a policy that was trained in %s is exported', async (
   });
 });
 
+describe('ranks that share', () => {
+  it.each<readonly [string, Tree]>([
+    ['the tokens', { ulysses_sequence_parallel_size: 2 }],
+    ['the matrices', { tensor_model_parallel_size: 2 }],
+  ])('%s of a micro-batch have the bits of an undisturbed run when one is killed', async (_, division) => {
+    const given = onTorch({ kind: 'sft', trainer: { fsdp_size: 2, ...division }, deterministic: true });
+    const undisturbed = await loop.completed(given);
+    let kills = 0;
+    const killed = await loop.completed(given, {
+      committed: async () => void (kills += ranks.at(-1)?.kill('SIGKILL') ? 1 : 0),
+    });
+    expect(kills).toBeGreaterThan(0);
+    expect(killed.weights).toEqual(undisturbed.weights);
+    const alone = await loop.completed(onTorch({ kind: 'sft', deterministic: true }));
+    expect(at(alone.weights, 0)).toBe(at(undisturbed.weights, 0));
+  });
+});
+
 describe('an adapter', () => {
   const model = { lora_rank: 4, lora_alpha: 8 };
 

@@ -6,6 +6,14 @@ import { digest } from './fields.ts';
 /** Hash of the 8 MiB blocks in the digests of a state: block-hash.ts. */
 export const blockHash = z.literal('blake3').optional();
 
+/** How the processes share a model beside FSDP2: core/division.ts. */
+export const division = z.object({
+  sequence: z.int().positive().exactOptional(),
+  tensor: z.int().positive().exactOptional(),
+  experts: z.int().positive().exactOptional(),
+  offload: z.boolean().exactOptional(),
+});
+
 /** What a machine must have to reproduce the same bits. */
 export const numericProfile = z.preprocess(
   profileOf2,
@@ -27,6 +35,8 @@ export const numericProfile = z.preprocess(
     maxTokensPerMicroBatch: z.int().positive(),
     /** Processes over which a model is divided, on which the order of sums depends. Absent: one. */
     ranks: z.int().positive().exactOptional(),
+    /** How they share it beside that, on which the order of sums depends, too. Absent: not. */
+    division: division.exactOptional(),
     /** How its states are named: by the updates that made them. Absent: by their content. */
     naming: z.literal('lineage').optional(),
     blockHash,

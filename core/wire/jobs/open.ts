@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Digest } from '../../ids.ts';
 import type { Components } from '../../records/components.ts';
 import { blockHash, digest } from '../../records/schema.ts';
+import { division } from '../../records/schemas/profile.ts';
 import type { ComponentState, NumericProfile } from '../../records/schema.ts';
 import { count, engineName, recomputable, some, trains } from './fields.ts';
 
@@ -14,6 +15,7 @@ const engine = z.strictObject({
   maxTokensPerMicroBatch: some,
   /** Processes over which a model is divided; absent: one. */
   ranks: some.exactOptional(),
+  division: division.exactOptional(),
   /** Absent: SHA-256 (core/records/block-hash.ts). */
   blockHash,
 });

@@ -9,14 +9,19 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
+from .division import local
+
 # Of the memory that is free, what the activations of one pass may take. The rest is for what layers need in between.
 SHARE = 0.5
 
 
 class Activations:
-    def __init__(self, layers, free):
-        """`free()`: bytes that a pass may count on, half of which it takes."""
-        self.free = free
+    def __init__(self, layers, free, agreed=lambda amount: amount):
+        """
+        `free()`: bytes that a pass may count on, half of which it takes. `agreed(bytes)`: the most that any of the
+        ranks says that compute a layer together; what one computes again all do.
+        """
+        self.free, self.agreed = free, agreed
         self.left, self.largest = 0, 0
         self.surroundings = nullcontext
         # Layers of the last pass whose activations are computed again.
@@ -26,7 +31,7 @@ class Activations:
 
     def begin(self, surroundings=nullcontext):
         """A pass begins. `surroundings()`: the context in which its layers are computed, again, too."""
-        self.left, self.largest, self.again = SHARE * self.free(), 0, 0
+        self.left, self.largest, self.again = -self.agreed(-SHARE * self.free()), 0, 0
         self.surroundings = surroundings
 
     def _sparing(self, forward, layer):
@@ -52,8 +57,9 @@ class Activations:
             kept = Kept(layer)
             with saved_tensors_hooks(kept.pack, kept.unpack):
                 out = forward(*args, **kwargs)
-            self.left -= kept.bytes
-            self.largest = max(self.largest, kept.bytes)
+            bytes_ = self.agreed(kept.bytes)
+            self.left -= bytes_
+            self.largest = max(self.largest, bytes_)
             return out
 
         return kept_or_again
@@ -63,11 +69,11 @@ class Kept:
     """Counts the bytes that autograd keeps of one layer, without its weights, each block of memory once."""
 
     def __init__(self, layer):
-        self.seen = {parameter.untyped_storage().data_ptr() for parameter in layer.parameters()}
+        self.seen = {local(parameter).untyped_storage().data_ptr() for parameter in layer.parameters()}
         self.bytes = 0
 
     def pack(self, tensor):
-        storage = tensor.untyped_storage()
+        storage = local(tensor).untyped_storage()
         if storage.data_ptr() not in self.seen:
             self.seen.add(storage.data_ptr())
             self.bytes += storage.nbytes()

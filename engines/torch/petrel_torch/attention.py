@@ -16,6 +16,7 @@ from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface
 
 from .errors import InvalidInput
+from .exchange import Shares
 from .model import body_of
 
 NAME = "petrel_packed"
@@ -32,11 +33,13 @@ class Pack:
     lengths: list
     # [S + 1], where they begin and end.
     offsets: torch.Tensor
+    # Where several ranks have shares of the tokens.
+    shares: Shares | None = None
 
     @staticmethod
-    def of(lengths, device):
+    def of(lengths, device, shares=None):
         offsets = torch.tensor([0, *lengths], dtype=torch.int32).cumsum(0, dtype=torch.int32)
-        return Pack(lengths, offsets.to(device))
+        return Pack(lengths, offsets.to(device), shares)
 
 
 _pack = ContextVar("pack")
@@ -61,11 +64,11 @@ class Window:
     tokens: int
 
 
-def use_packed(model):
+def use_packed(model, division):
     """
     Lets a model attend so, if its layers know flash attention, which takes no mask, and their masks are none or
-    windows. Others keep their own attention, with a mask of the whole pack. Refuses models whose sequences would mix in
-    a pack.
+    windows. Others keep their own attention, with a mask of the whole pack, which several ranks cannot share. Refuses
+    models whose sequences would mix in a pack.
     """
     refuse_mixing(model)
     if (
@@ -75,6 +78,24 @@ def use_packed(model):
         and model.config._attn_implementation == "sdpa"
     ):
         model.set_attn_implementation(NAME)
+        if division.sequence > 1:
+            require_shares(model.config, division)
+    elif division.sequence > 1:
+        raise InvalidInput(
+            f"a {type(model).__name__} attends by a mask of the whole pack, so its tokens cannot be divided. "
+            "Expected trainer.ulysses_sequence_parallel_size=1"
+        )
+
+
+def require_shares(config, division):
+    """Each rank attends with a share of the heads; heads of keys that are too few are repeated."""
+    key = "trainer.ulysses_sequence_parallel_size"
+    heads = config.num_attention_heads // division.tensor
+    keys = (getattr(config, "num_key_value_heads", None) or config.num_attention_heads) // division.tensor
+    ranks = division.sequence
+    if heads % ranks or (keys % ranks and ranks % keys):
+        of = "" if division.tensor == 1 else f" that each of {division.tensor} ranks has"
+        raise InvalidInput(f"{key}={ranks} does not divide the {heads} heads and {keys} heads of keys{of}")
 
 
 def types_of(model):
@@ -119,7 +140,11 @@ def attend(module, query, key, value, attention_mask, scaling=None, **others):
         raise InvalidInput(f"{type(module).__name__} attends with {unknown[0]}, which packs do not have")
     attention = _by_kernel if fits_kernel(query, value, scaling) else _by_sequence
     window = None if attention_mask is None else attention_mask.tokens
-    return attention(_pack.get(), query, key, value, scaling, window), None
+    pack = _pack.get()
+    if pack.shares is None:
+        return attention(pack, query, key, value, scaling, window), None
+    query, key, value = (pack.shares.to_heads(one) for one in (query, key, value))
+    return pack.shares.to_tokens(attention(pack, query, key, value, scaling, window)), None
 
 
 def fits_kernel(query, value, scaling):

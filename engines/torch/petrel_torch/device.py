@@ -8,8 +8,8 @@ from typing import Callable
 import torch
 import torch.distributed as dist
 import transformers
-from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 
+from .division import Division, Meshes
 from .memory import available_bytes
 
 
@@ -19,12 +19,15 @@ class Group:
     ranks: int
     device: torch.device
     # None for a process that is no part of a group of torch's.
-    mesh: DeviceMesh | None
+    meshes: Meshes | None
     tick: Callable[[], None] = field(default=lambda: None)
 
 
 def join(settings):
-    """Enters the group of `settings`: rank, ranks, device, threads, deterministic, rendezvous (a file), seconds."""
+    """
+    Enters the group of `settings`: rank, ranks, device, threads, deterministic, rendezvous (a file), seconds, and what
+    Division has.
+    """
     kind, rank, ranks = settings["device"], settings["rank"], settings["ranks"]
     if settings["deterministic"]:
         torch.use_deterministic_algorithms(True)
@@ -49,7 +52,8 @@ def join(settings):
         timeout=timedelta(seconds=settings["seconds"]),
         **({"device_id": device} if kind == "cuda" else {}),
     )
-    return Group(rank, ranks, device, init_device_mesh(kind, (ranks,)))
+    division = Division(rank, ranks, **settings.get("division", {}))
+    return Group(rank, ranks, device, Meshes(kind, division))
 
 
 def alone(settings):

@@ -1,8 +1,10 @@
 """A model as a folder: a whole one, or an adapter beside the base that it names."""
 
+import json
 import os
 
 import torch
+from safetensors import SafetensorError, safe_open
 
 from .errors import InvalidInput
 from .model import build, classes, head_of, read_config
@@ -35,8 +37,9 @@ class ModelFolder:
         """The model without weights, and the tensors that its state has."""
         model = build(self.base, self.head, self.config)
         self.head_names = head_names(model, self.head)
+        self.files = stored_tensors(model)
         if self.adapter is None:
-            return model, stored_tensors(model)
+            return model, self.files
         self.adapter.inject(model, self.head_names)
         return model, self.adapter.stored_tensors(model)
 
@@ -78,13 +81,30 @@ class ModelFolder:
             self._load_model(of_base, self.base, False, tick)
 
     def _load_model(self, pieces, folder, new_head, tick):
+        """From the folder's files, tensor by tensor; from transformers where they have other names or types."""
+        wanted = {base_name(piece.name): piece for piece in pieces}
+        zeros = self.head_names & wanted.keys() if new_head else frozenset()
+        read = [one for one in self.files if one.source in wanted and one.source not in zeros]
+        files = files_with(folder, {one.name: one for one in read})
+        if files is None:
+            self._load_by_transformers(wanted, folder, new_head, tick)
+            return
+        for name in zeros:
+            wanted[name].weights.zero_()
+        for path, tensors in files.items():
+            with safe_open(path, framework="pt") as file:
+                for one in tensors:
+                    wanted[one.source].take_part(one.first, file.get_tensor(one.name).reshape(-1))
+                    tick()
+
+    def _load_by_transformers(self, wanted, folder, new_head, tick):
+        """Takes memory for the whole model in fp32."""
         try:
             model, info = classes[self.head].from_pretrained(
                 folder, config=self.config, dtype=torch.float32, local_files_only=True, output_loading_info=True
             )
         except (OSError, ValueError, RuntimeError) as error:
             raise InvalidInput(f"transformers cannot load the weights of {folder}: {error}") from error
-        wanted = {base_name(piece.name): piece for piece in pieces}
         optional = self.head_names if new_head else self.head_names - wanted.keys()
         missing = sorted(set(info["missing_keys"]) - optional)
         if missing:
@@ -98,6 +118,38 @@ class ModelFolder:
             found = values[name].detach()
             piece.take(torch.zeros_like(found) if new_head and name in self.head_names else found)
             tick()
+
+
+# Types whose values are the weights themselves: those of quantised models need scales beside them.
+PLAIN = frozenset({"F32", "BF16", "F16"})
+
+
+def files_with(folder, tensors):
+    """
+    Path of a file of safetensors -> which of `tensors`, by name, it has. None where the folder lacks one, or has one in
+    another shape or type.
+    """
+    found, missing = {}, dict(tensors)
+    try:
+        for path in files_of(folder):
+            with safe_open(path, framework="pt") as file:
+                for key in missing.keys() & file.keys():
+                    values = file.get_slice(key)
+                    if tuple(values.get_shape()) != missing[key].shape or values.get_dtype() not in PLAIN:
+                        return None
+                    found.setdefault(path, []).append(missing.pop(key))
+    except (OSError, SafetensorError, ValueError, KeyError):
+        return None
+    return None if missing else {path: sorted(some, key=lambda one: one.name) for path, some in found.items()}
+
+
+def files_of(folder):
+    """The files of safetensors that transformers would read: one, or those of an index."""
+    whole = os.path.join(folder, "model.safetensors")
+    if os.path.exists(whole):
+        return [whole]
+    with open(whole + ".index.json") as file:
+        return [os.path.join(folder, name) for name in sorted(set(json.load(file)["weight_map"].values()))]
 
 
 def base_name(name):

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import torch
 from torch import nn
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import CPUOffloadPolicy, FSDPModule, MixedPrecisionPolicy, OffloadPolicy, fully_shard
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -128,9 +128,10 @@ def layers_of(model):
     return found
 
 
-def shard(scored, group, compute, trainable):
+def shard(scored, group, compute, trainable, experts):
     """
-    FSDP2: every parameter is divided by its first dimension; products are in `compute`, sums of gradients in fp32.
+    FSDP2: what a rank has of a parameter is divided by its first dimension; products are in `compute`, sums of
+    gradients in fp32. `experts`: modules of experts that are divided over ranks already.
     """
     if not trainable:
         scored.requires_grad_(False)
@@ -140,16 +141,22 @@ def shard(scored, group, compute, trainable):
         cast_forward_inputs=False,
     )
     buffers = {name: buffer.clone() for name, buffer in scored.named_buffers()}
-    units = [*scored.layers, scored]
-    for unit in units:
-        fully_shard(unit, mesh=group.mesh, mp_policy=policy)
-    for unit in units:
+    meshes = group.meshes
+    # Ranks that divide matrices have the same gradients of the rest.
+    rest = meshes.division.tensor
+    units = [(one, meshes.sparse["copies"], 1) for one in experts]
+    units += [*((layer, meshes.layers, 1) for layer in scored.layers), (scored, meshes.all, rest)]
+    on_device = group.device.type == "cuda"
+    offload = CPUOffloadPolicy(pin_memory=on_device) if meshes.division.offload else OffloadPolicy()
+    for unit, mesh, _ in units:
+        fully_shard(unit, mesh=mesh, mp_policy=policy, offload_policy=offload)
+    for unit, _, same in units:
         # Coefficients carry the normalisation of a batch: gradients are summed, not averaged. gloo knows no other sum.
-        unit.set_gradient_divide_factor(1.0)
+        unit.set_gradient_divide_factor(float(same))
         unit.set_force_sum_reduction_for_comms(True)
-    scored.to_empty(device=group.device)
+    scored.to_empty(device="cpu" if meshes.division.offload else group.device)
     for name, buffer in scored.named_buffers():
-        buffer.copy_(buffers[name])
+        buffer.data = buffers[name].to(group.device)
 
 
 def forget_gathered(scored):

@@ -52,25 +52,28 @@ class Routing:
     def outputs(self):
         return ["expertTokens", "routerLoss"] if self.has_loss else ["expertTokens"]
 
-    def of_pass(self, wants):
-        """{output: tensor} of the pass that was recorded last."""
-        tokens = self._tokens()
+    def of_pass(self, wants, rows, over):
+        """
+        {output: tensor} of the pass that was recorded last. `rows`: how many of its first tokens count. `over(tensor)`:
+        the sum over the ranks that have shares of these tokens.
+        """
+        tokens = over(self._tokens(rows))
         made = {"expertTokens": tokens}
         if "routerLoss" in wants:
-            made["routerLoss"] = self._loss(tokens)
+            made["routerLoss"] = Summed.apply(self._loss(tokens, rows, over), over)
         self.chosen, self.logits = [], []
         return made
 
-    def _tokens(self):
+    def _tokens(self, rows):
         """[layers, experts], int32: of the pass, what each expert got."""
-        counts = [torch.bincount(one.reshape(-1), minlength=self.experts)[: self.experts] for one in self.chosen]
-        return torch.stack(counts).int()
+        chosen = [one.reshape(-1, one.shape[-1])[:rows].reshape(-1) for one in self.chosen]
+        return torch.stack([torch.bincount(one, minlength=self.experts)[: self.experts] for one in chosen]).int()
 
-    def _loss(self, tokens):
-        """[1]"""
-        rows = sum(logits.shape[0] for logits in self.logits)
-        share = sum(logits.float().softmax(-1).sum(0) for logits in self.logits) / rows
-        return self.experts * (tokens.sum(0) / rows * share).sum()[None]
+    def _loss(self, tokens, rows, over):
+        """[1]: what this rank's tokens add to it."""
+        all_rows = over(torch.tensor(rows * len(self.logits), device=tokens.device))
+        share = sum(logits[:rows].float().softmax(-1).sum(0) for logits in self.logits) / all_rows
+        return self.experts * (tokens.sum(0) / all_rows * share).sum()[None]
 
     def _choose(self, module, choice):
         place = list(inspect.signature(module.forward).parameters).index(choice)
@@ -88,6 +91,18 @@ class Routing:
                 self.logits.append(logits.reshape(-1, logits.shape[-1]))
 
         return hook
+
+
+class Summed(torch.autograd.Function):
+    """The sum over ranks, of which each gets the gradient of its own part."""
+
+    @staticmethod
+    def forward(_ctx, part, over):
+        return over(part.clone())
+
+    @staticmethod
+    def backward(_ctx, gradient):
+        return gradient, None
 
 
 def _choice_of(module):

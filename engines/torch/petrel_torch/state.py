@@ -1,33 +1,26 @@
 """
-The state of a model as flat arrays: the tensors of its folder one after the other, names ascending. FSDP2 divides a
-parameter by its first dimension, so a rank has one contiguous piece of each, and of a tensor of the folder one run.
+The state of a model as flat arrays: the tensors of its folder one after the other, names ascending. A rank has a piece
+of each parameter: of a tensor of the folder one run where FSDP2 alone divides it, else one for each row.
 """
 
 import os
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 import torch
-from torch.distributed.tensor import DTensor
-
+from .division import holders_of, local, part_at, segments_of, spans_of
 from .names import held
 
 
-def local(tensor):
-    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
-
-
 class Piece:
-    """What this rank has of a tensor in memory: elements [start, end) of it."""
+    """What this rank has of a tensor in memory."""
 
-    def __init__(self, name, tensor, group, trainable):
+    def __init__(self, name, tensor, ranks, trainable):
         self.name, self.tensor = name, tensor
-        self.start, self.end = 0, tensor.numel()
-        if isinstance(tensor, DTensor):
-            rows = tensor.shape[0]
-            per_row, per_rank = tensor.numel() // rows, -(-rows // group.ranks)
-            self.start = min(rows, group.rank * per_rank) * per_row
-            self.end = min(rows, (group.rank + 1) * per_rank) * per_row
+        self.spans = spans_of(tensor)
+        self.segments = segments_of(tensor.shape, self.spans)
+        # How many ranks have the same.
+        self.holders = holders_of(tensor, ranks)
         self.learns = trainable and tensor.requires_grad
         self.m, self.v = (
             (torch.zeros_like(self.weights), torch.zeros_like(self.weights)) if self.learns else (None, None)
@@ -35,7 +28,14 @@ class Piece:
 
     def take(self, values):
         """Of all values of the tensor, those that this rank has."""
-        self.weights.copy_(values.reshape(-1)[self.start : self.end])
+        self.weights.copy_(part_at(values, self.spans).reshape(-1))
+
+    def take_part(self, first, values):
+        """Of values of the tensor from element `first` on, those that this rank has."""
+        weights, end = self.weights, first + len(values)
+        for one in overlapping(self.segments, first, end):
+            low, high = max(first, one.start), min(end, one.start + one.elements)
+            weights[one.first + low - one.start : one.first + high - one.start] = values[low - first : high - first]
 
     def forget_moments(self):
         if self.learns:
@@ -70,7 +70,7 @@ class Run:
 class State:
     def __init__(self, model, stored, group, trainable):
         """`stored`: what the state has, as ModelFolder.build found before the model was sharded."""
-        pieces = {name: Piece(name, tensor, group, trainable) for name, tensor in held(model).items()}
+        pieces = {name: Piece(name, tensor, group.ranks, trainable) for name, tensor in held(model).items()}
         self.stored = stored
         embedding = model.get_input_embeddings().weight
         self.parameters = [
@@ -84,15 +84,16 @@ class State:
             for one in stored
         ]
         self.pieces = list(pieces.values())
-        self.learning = [piece for piece in self.pieces if piece.learns and piece.end > piece.start]
+        self.learning = [piece for piece in self.pieces if piece.learns and piece.weights.numel() > 0]
         self.runs = []
         offset = 0
         for one in stored:
             piece = pieces[one.source]
-            low, high = max(one.first, piece.start), min(one.first + one.elements, piece.end)
-            if low < high:
+            for segment in overlapping(piece.segments, one.first, one.first + one.elements):
+                low = max(one.first, segment.start)
+                high = min(one.first + one.elements, segment.start + segment.elements)
                 start = offset + low - one.first
-                self.runs.append(Run(start, start + high - low, piece, low - piece.start))
+                self.runs.append(Run(start, start + high - low, piece, segment.first + low - segment.start))
             offset += one.elements
         self._starts = [run.start for run in self.runs]
         self.steps = 0
@@ -141,6 +142,12 @@ class State:
                 values = run.piece.part(part)
                 mine = None if values is None else values[run.first : run.first + run.end - run.start]
                 yield mine, low - run_start, high - run_start, data[low - start : high - start]
+
+
+def overlapping(segments, start, end):
+    """Of ascending segments, those with elements of [start, end)."""
+    first = bisect_right(segments, start, key=lambda one: one.start + one.elements)
+    return segments[first : bisect_left(segments, end, key=lambda one: one.start)]
 
 
 # Values that are copied at a time.

@@ -2,6 +2,7 @@
 
 import math
 from contextlib import nullcontext
+from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
@@ -9,6 +10,8 @@ from torch.optim.adamw import adamw
 
 from .activations import Activations
 from .attention import Pack, use_packed, within
+from .division import divide, summed
+from .exchange import Shares, bounds_of
 from .device import free_bytes
 from .folder import ModelFolder
 from .model import Scored, forget_gathered, shard
@@ -23,6 +26,29 @@ outputs_of_head = {
     "values": ["values"],
     "scores": ["scores"],
 }
+
+
+# Outputs that a micro-batch has once, not at each row.
+OF_A_PASS = frozenset({"expertTokens", "routerLoss"})
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a rank computes of its lane's micro-batch: its tokens, and the rows that lie among them."""
+
+    pack: Pack
+    tokens: torch.Tensor
+    positions: torch.Tensor
+    rows: torch.Tensor
+    targets: torch.Tensor | None
+    # Which of the lane's rows these are.
+    mine: torch.Tensor | slice
+    # How many of the tokens belong to the micro-batch: the first ones.
+    given: int
+
+
+def positions_of(lengths):
+    return torch.cat([torch.arange(length) for length in lengths])
 
 
 class Training:
@@ -42,15 +68,17 @@ class Training:
 
     def __init__(self, group, shared, args):
         self.group, self.shared = group, shared
+        self.division = group.meshes.division
         self.head, self.trainable = args["head"], args["trainable"]
         self.folder = ModelFolder(args["folder"], self.head)
         self.config = self.folder.config
         model, stored = self.folder.build()
-        use_packed(model)
+        use_packed(model, self.division)
         self.routing = Routing.of(model)
+        experts = divide(model, group.meshes, self.folder.adapter is not None)
         self.scored = Scored(model, self.head, lambda: group.tick())
-        shard(self.scored, group, args["compute"], self.trainable)
-        self.activations = Activations(self.scored.layers, self._free_bytes)
+        shard(self.scored, group, args["compute"], self.trainable, experts)
+        self.activations = Activations(self.scored.layers, self._free_bytes, self._agreed)
         self.state = State(model, stored, group, self.trainable)
         self.folder.load_base(self.state, group.tick)
         # Maps the number of a kept forward pass to its outputs.
@@ -89,60 +117,101 @@ class Training:
         self.zeroGrads({})
 
     def forward(self, args):
-        lane = args["lanes"][self.group.rank]
+        lane = args["lanes"][self.division.lane]
         keep = args["keep"]
         off = self.folder.adapter.off(self.scored.model) if args["base"] else nullcontext()
+        work = self._work(lane)
         with torch.set_grad_enabled(keep), off:
-            outputs = self._score(lane, args)
-        if lane is not None:
+            outputs = self._score(work, args)
+        if lane is not None and self.division.speaks:
             for name, place in lane["outputs"].items():
-                self.shared.tensor(place).copy_(outputs[name].reshape(place["shape"]))
+                if name not in OF_A_PASS:
+                    self.shared.tensor(place)[work.mine] = outputs[name].cpu()
+                elif self.division.share == 0:
+                    self.shared.tensor(place).copy_(outputs[name])
         if keep:
-            self.kept[args["pass"]] = {name: one for name, one in outputs.items() if one.requires_grad}
+            kept = {name: one for name, one in outputs.items() if one.requires_grad}
+            self.kept[args["pass"]] = kept, work.mine
 
     def _free_bytes(self):
         """What is free beside the gradients, which the first backward pass of a step makes."""
         missing = sum(4 * piece.weights.numel() for piece in self.state.learning if piece.tensor.grad is None)
         return max(0, free_bytes(self.group) - missing)
 
-    def _score(self, lane, args):
+    def _work(self, lane):
         """A rank without a micro-batch takes part with one token, since all ranks gather the layers together."""
-        device = self.group.device
         if lane is None:
-            tokens, lengths, rows = torch.zeros(1, dtype=torch.long), [1], torch.zeros(1, dtype=torch.long)
-            targets = torch.zeros(1, dtype=torch.long)
-        else:
-            tokens = self.shared.tensor(lane["tokens"]).long()
-            lengths = self.shared.tensor(lane["cuSeqlens"]).diff().tolist()
-            rows = self.shared.tensor(lane["positions"]).long()
-            targets = self.shared.tensor(lane["targets"]).long() if "targets" in lane else None
-        positions = torch.cat([torch.arange(length) for length in lengths])
-        pack = Pack.of(lengths, device)
-        self.activations.begin(lambda: within(pack))
-        with within(pack), self.routing.recorded() if self.routing else nullcontext():
+            zeros = torch.zeros(1, dtype=torch.long)
+            return self._share(zeros, [1], zeros, zeros)
+        return self._share(
+            self.shared.tensor(lane["tokens"]).long(),
+            self.shared.tensor(lane["cuSeqlens"]).diff().tolist(),
+            self.shared.tensor(lane["positions"]).long(),
+            self.shared.tensor(lane["targets"]).long() if "targets" in lane else None,
+        )
+
+    def _share(self, tokens, lengths, rows, targets):
+        """What this rank computes of a micro-batch; where several share one, each has at least a token."""
+        ranks, device = self.division.sequence, self.group.device
+        given = tokens.shape[0]
+        if ranks == 1:
+            return Work(Pack.of(lengths, device), tokens, positions_of(lengths), rows, targets, slice(None), given)
+        more = max(0, ranks - given)
+        lengths = lengths + [1] * more
+        tokens = torch.cat([tokens, torch.zeros(more, dtype=torch.long)])
+        bounds = bounds_of(given + more, ranks)
+        start, end = bounds[self.division.share]
+        shares = Shares([last - first for first, last in bounds], self.division.share, self.group.meshes.sequence)
+        mine = ((rows >= start) & (rows < end)).nonzero().squeeze(1)
+        return Work(
+            Pack.of(lengths, device, shares),
+            tokens[start:end],
+            positions_of(lengths)[start:end],
+            rows[mine] - start,
+            None if targets is None else targets[mine],
+            mine,
+            max(0, min(end, given) - start),
+        )
+
+    def _score(self, work, args):
+        device = self.group.device
+        self.activations.begin(lambda: within(work.pack))
+        with within(work.pack), self.routing.recorded() if self.routing else nullcontext():
             outputs = self.scored(
-                tokens.to(device),
-                positions.to(device),
-                rows.to(device),
-                None if targets is None else targets.to(device),
+                work.tokens.to(device),
+                work.positions.to(device),
+                work.rows.to(device),
+                None if work.targets is None else work.targets.to(device),
                 args["temperature"],
                 args["wants"],
                 args.get("topK"),
             )
         if self.routing:
-            outputs |= self.routing.of_pass(args["wants"])
+            outputs |= self.routing.of_pass(args["wants"], work.given, self._over_shares)
         return outputs
 
+    def _over_shares(self, tensor):
+        return summed(tensor, self.group.meshes.sequence)
+
+    def _agreed(self, bytes_):
+        """The most that any rank says, where ranks compute layers together."""
+        if self.division.is_plain:
+            return bytes_
+        most = torch.tensor(float(bytes_), device=self.group.device)
+        dist.all_reduce(most, dist.ReduceOp.MAX)
+        return float(most)
+
     def backward(self, args):
-        outputs = self.kept.pop(args["pass"])
-        lane = args["lanes"][self.group.rank]
+        outputs, mine = self.kept.pop(args["pass"])
+        lane = args["lanes"][self.division.lane]
         roots, gradients = [], []
         for name, one in outputs.items():
             place = None if lane is None else lane.get(name)
             if place is None:
                 continue
+            gradient = self.shared.tensor(place)[slice(None) if name in OF_A_PASS else mine]
             roots.append(one)
-            gradients.append(self.shared.tensor(place).to(one.device, copy=True).reshape(one.shape))
+            gradients.append(gradient.to(one.device, copy=True).reshape(one.shape))
         if not roots:
             # The other ranks sum gradients: this one adds 0.
             one = next(iter(outputs.values()))
@@ -165,8 +234,9 @@ class Training:
         learning = state.learning
         gradients = [piece.gradient for piece in learning]
         squares = torch.zeros((), dtype=torch.float64)
-        for one in gradients:
-            squares += one.double().square().sum().cpu()
+        self._level(learning, gradients)
+        for piece, one in zip(learning, gradients, strict=True):
+            squares += one.double().square().sum().cpu() / piece.holders
         squares = squares.to(self.group.device)
         dist.all_reduce(squares)
         norm = float(squares.sqrt())
@@ -176,7 +246,7 @@ class Training:
         most = args["maxGradNorm"]
         if most > 0 and most / (norm + 1e-6) < 1:
             torch._foreach_mul_(gradients, most / (norm + 1e-6))
-        steps = [torch.tensor(float(state.steps), device=self.group.device) for _ in gradients]
+        steps = [torch.tensor(float(state.steps), device=one.device) for one in gradients]
         adamw(
             [piece.weights for piece in learning],
             gradients,
@@ -197,6 +267,15 @@ class Training:
         forget_gathered(self.scored)
         self.zeroGrads({})
         return {"gradNorm": norm, "taken": True}
+
+    def _level(self, pieces, gradients):
+        """Ranks that have the same piece take the mean of their gradients, so that it stays the same to the bit."""
+        group = self.group.meshes.tensor
+        for piece, gradient in zip(pieces, gradients, strict=True):
+            if piece.holders > 1:
+                # Collectives take what lies on the device, which an offloaded gradient does not.
+                mean = summed(gradient.to(self.group.device), group) / piece.holders
+                gradient.copy_(mean)
 
     def close(self, _args):
         dist.destroy_process_group()

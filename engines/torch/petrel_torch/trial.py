@@ -35,7 +35,7 @@ def fill(role):
     """Weights that are the same each time: of a generator on the processor."""
     random = torch.Generator().manual_seed(1)
     for piece in role.state.pieces:
-        piece.weights.copy_(torch.randn(piece.end - piece.start, generator=random) * 0.02)
+        piece.weights.copy_(torch.randn(piece.weights.numel(), generator=random) * 0.02)
         for moment in (piece.m, piece.v):
             if moment is not None:
                 moment.zero_()

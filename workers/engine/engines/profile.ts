@@ -1,4 +1,5 @@
 /** The arithmetic that a run gets from an engine, and the runs that an engine serves: both follow from its facts. */
+import { divisionText } from '../../../core/division.ts';
 import { UnfitError } from '../../../core/errors.ts';
 import type { ComputeType } from '../../../core/parameters.ts';
 import { blockHashOf, namedBlockHash } from '../../../core/records/block-hash.ts';
@@ -44,6 +45,7 @@ export function resolveProfile(settings: EngineSettings, engines: readonly Engin
     deterministic: settings.deterministic,
     maxTokensPerMicroBatch: settings.maxTokensPerMicroBatch,
     ...(settings.ranks !== undefined && { ranks: settings.ranks }),
+    ...(settings.division && { division: settings.division }),
     ...(facts.naming !== undefined && !settings.deterministic && { naming: facts.naming }),
     ...namedBlockHash(blockHashOf(settings)),
   };
@@ -86,8 +88,8 @@ function requireProven(compute: ComputeType, { proofs = [] }: Pick<EngineFacts, 
 }
 
 /** Weights in memory serve only jobs of the same engine and the same kind of arithmetic. */
-export const kindOf = ({ engine, compute, deterministic, ranks = 1 }: NumericProfile): string =>
-  `${engine} ${compute} ${deterministic} ${ranks}`;
+export const kindOf = ({ engine, compute, deterministic, ranks = 1, division }: NumericProfile): string =>
+  `${engine} ${compute} ${deterministic} ${ranks} ${divisionText(division)}`;
 
 /** The queues whose jobs an engine serves. */
 export function queuesOf({ name, deterministic }: EngineFacts): readonly string[] {

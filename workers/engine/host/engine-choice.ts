@@ -50,8 +50,9 @@ export class EngineChoice {
     return sampler(model, options, server);
   }
 
-  optionsFor({ compute, deterministic, ranks }: NumericProfile): EngineOptions {
-    return { compute, deterministic, threads: this.#threads, ...(ranks !== undefined && { ranks }) };
+  optionsFor({ compute, deterministic, ranks, division }: NumericProfile): EngineOptions {
+    const own = { ...(ranks !== undefined && { ranks }), ...(division && { division }) };
+    return { compute, deterministic, threads: this.#threads, ...own };
   }
 
   #named(name: string): Engines {

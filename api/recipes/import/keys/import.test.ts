@@ -241,9 +241,13 @@ describe('the engines of a recipe', () => {
 describe('a key of verl’s engines', () => {
   const fsdp = 'actor_rollout_ref.actor.fsdp_config';
 
-  it('that asks for host memory is met by the native engine, and by no GPU', () => {
+  it('that asks for host memory is met by the native engine, and by all models of torch', () => {
     expect(outcomeOf(`${fsdp}.param_offload=True`)?.outcome).toBe('met');
-    expect(onGpus(`${fsdp}.param_offload=True`)).toMatchObject({ outcome: 'none', reason: 'offload' });
+    expect(onGpus(`${fsdp}.param_offload=True`)).toMatchObject({ petrel: 'trainer.cpu_offload', written: true });
+    expect(onGpus('actor_rollout_ref.ref.fsdp_config.param_offload=True')).toMatchObject({
+      outcome: 'none',
+      reason: 'offload',
+    });
     expect(onGpus(`${fsdp}.param_offload=False`)?.outcome).toBe('met');
   });
 
@@ -272,12 +276,26 @@ describe('a key of verl’s engines', () => {
   it('that splits a model in another way has no counterpart, and says so', () => {
     for (const [key, reason] of [
       ['rollout.pipeline_model_parallel_size', 'samplerLayout'],
-      ['actor.ulysses_sequence_parallel_size', 'parallel'],
+      ['actor.megatron.pipeline_model_parallel_size', 'parallel'],
+      ['actor.megatron.context_parallel_size', 'parallel'],
     ])
       expect(onGpus(`actor_rollout_ref.${key}=2`)).toMatchObject({ outcome: 'none', reason });
-    expect(onGpus('actor_rollout_ref.actor.megatron.expert_model_parallel_size=8')).toMatchObject({
+    expect(outcomeOf('actor_rollout_ref.actor.ulysses_sequence_parallel_size=2')).toMatchObject({
+      outcome: 'none',
       reason: 'parallel',
     });
+  });
+
+  it.each([
+    ['ulysses_sequence_parallel_size', 'ulysses_sequence_parallel_size'],
+    ['fsdp_config.ulysses_sequence_parallel_size', 'ulysses_sequence_parallel_size'],
+    ['megatron.tensor_model_parallel_size', 'tensor_model_parallel_size'],
+    ['megatron.expert_model_parallel_size', 'expert_model_parallel_size'],
+  ])('%s divides what the processes of torch compute', (key, name) => {
+    const ofActor = onGpus(`actor_rollout_ref.actor.${key}=2`);
+    expect(ofActor).toMatchObject({ petrel: `trainer.${name}`, written: 2 });
+    expect(onGpus(`actor_rollout_ref.ref.${key}=2`)?.outcome).toBe('differs');
+    expect(onGpus(`critic.${key}=1`)?.outcome).toBe('met');
   });
 
   it('of precision chooses the arithmetic, or is told that sums stay in fp32', () => {

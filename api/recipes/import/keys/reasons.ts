@@ -5,9 +5,9 @@ export const REASONS = {
   activations:
     'It computes activations again in the backward pass to save memory. petrel’s engines decide that by the memory that is free; results do not depend on it.',
   offload:
-    'It moves weights, moments or activations to host memory. The torch engine keeps them on its devices; trainer.fsdp_size divides them.',
+    'It moves activations, or the weights of one model of several, to host memory. The torch engine keeps them on its devices; trainer.fsdp_size divides them, and trainer.cpu_offload moves all weights and moments.',
   parallel:
-    'It splits a model or a sequence over devices. petrel divides a model by trainer.fsdp_size only, and samples on any number of workers (fleet.pools).',
+    'It splits a model or a sequence over devices. petrel divides by trainer.fsdp_size, and with --engine torch by Ulysses, tensors and experts; it has no pipeline or context parallelism.',
   samplerLayout:
     'It divides the sampler’s model by layers or experts. petrel’s vLLM divides it by rollout.tensor_model_parallel_size only.',
   sharding:

@@ -102,8 +102,33 @@ export const VLLM_GPU_RULES: readonly Rule[] = [
   { verl: 'rollout.data_parallel_size', how: 'a vLLM on every GPU, or on as many as share a model' },
 ];
 
+const one = [1, null];
+const alike = 'all models of a run are divided in the same way';
+
 /** What becomes of the number of GPUs where the model is divided over them. */
 export const GPU_RULES: readonly Rule[] = [
+  {
+    verl: 'actor.**.(param_offload|optimizer_offload|grad_offload|offload_policy|enable_fsdp_offload)',
+    to: 'trainer.cpu_offload',
+    how: 'weights, gradients and moments of all models lie in the machine’s own memory, and AdamW computes there',
+    met: off,
+  },
+  {
+    verl: '(actor|actor.fsdp_config|actor.fsdp).ulysses_sequence_parallel_size',
+    to: 'trainer.ulysses_sequence_parallel_size',
+    met: one,
+  },
+  {
+    verl: 'actor.megatron.(tensor_model_parallel_size|expert_model_parallel_size)',
+    to: 'trainer.$1',
+    met: one,
+  },
+  {
+    verl: '(ref|critic|critic.model).**.(ulysses_sequence_parallel_size|tensor_model_parallel_size|expert_model_parallel_size)',
+    how: alike,
+    met: one,
+  },
+  { verl: '(ref|critic).ulysses_sequence_parallel_size', how: alike, met: one },
   { verl: 'trainer.n_gpus_per_node', to: 'trainer.fsdp_size', how: 'one process of torch for each GPU' },
   { verl: 'trainer.nnodes', met: [1], none: 'machines' },
   { verl: `${ofFsdp}.fsdp_size`, to: 'trainer.fsdp_size', convert: 'shardSize', write: false },

@@ -53,7 +53,8 @@ export function hfSamplers(options: TorchOptions): SamplingEngine {
     name: hfName,
     facts: () => ({ ...torch.facts(), name: hfName }),
     async sampler(model, given) {
-      const alone = { ...given, trainable: false, ranks: 1 };
+      const { division: _division, ...own } = given;
+      const alone = { ...own, trainable: false, ranks: 1 };
       return RankSampler.open(await startGroup('torch', options, alone), model, alone);
     },
   };
@@ -63,14 +64,14 @@ export function hfSamplers(options: TorchOptions): SamplingEngine {
 export async function startGroup(
   engine: GroupOptions['engine'],
   options: TorchOptions,
-  { deterministic, ranks = 1 }: EngineOptions,
+  { deterministic, ranks = 1, division = {} }: EngineOptions,
 ): Promise<RankGroup> {
   if (!existsSync(options.python))
     throw new UnfitError('OtherEngine', `the Python of the ${engine} engine is gone: ${options.python}`, {
       hint: `petrel engine install ${engine}`,
     });
   const threads = Math.max(1, Math.floor(options.threads / ranks));
-  return RankGroup.start({ ...options, engine, ranks, threads, deterministic });
+  return RankGroup.start({ ...options, engine, ranks, division, threads, deterministic });
 }
 
 /**

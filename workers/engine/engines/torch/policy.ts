@@ -1,4 +1,5 @@
 /** A model of the torch engine: a group of ranks behind the port. */
+import { lanesOf } from '../../../../core/division.ts';
 import { at } from '../../../../core/at.ts';
 import { InvalidInputError } from '../../../../core/errors.ts';
 import { checkBatch, checkForward } from '../../../../core/ports/check-batch.ts';
@@ -82,7 +83,7 @@ export class TorchPolicy implements PolicyEngine {
     const [layers, experts] = opened.experts ?? [0];
     this.#expertLayers = layers;
     if (experts !== undefined) this.experts = experts;
-    this.lanes = group.ranks;
+    this.lanes = lanesOf(group.ranks, options.division);
     this.exited = group.exited;
     if (!opened.adapter) return;
     const { head, vocab, maxPositions, outputs, lanes } = this;

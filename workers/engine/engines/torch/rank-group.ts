@@ -2,6 +2,7 @@
  * A group of Python processes, one for each device. Each gets every call, in the same order, and answers it. The end of
  * one is the end of the group.
  */
+import type { Division } from '../../../../core/division.ts';
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -26,6 +27,8 @@ export interface GroupOptions {
   readonly python: string;
   readonly device: 'cpu' | 'cuda';
   readonly ranks: number;
+  /** How they share a model beside FSDP2. */
+  readonly division?: Division;
   /** Threads of each rank. */
   readonly threads: number;
   readonly deterministic: boolean;
@@ -206,10 +209,10 @@ export class RankGroup {
   }
 
   #start(options: GroupOptions, rank: number): Rank {
-    const { engine, python, device, ranks, threads, deterministic, gpus, onLine } = options;
+    const { engine, python, device, ranks, division = {}, threads, deterministic, gpus, onLine } = options;
     const rendezvous = join(this.#folder, 'rendezvous');
     const seconds = 2 * Math.ceil(this.#hungAfterMs / 1000);
-    const settings = { rank, ranks, device, threads, deterministic, rendezvous, seconds };
+    const settings = { rank, ranks, division, device, threads, deterministic, rendezvous, seconds };
     const program = join(packageRoot(), 'engines', engine, 'rank.py');
     const child = spawn(python, ['-I', '-B', program, JSON.stringify(settings)], {
       stdio: ['ignore', 'pipe', 'pipe', 'pipe', this.memory.fd, this.#copy.fd],

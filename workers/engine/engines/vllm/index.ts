@@ -36,7 +36,8 @@ export function vllmSamplers(options: VllmOptions): SamplingEngine {
     }),
     arithmetic: ({ compute }) => `${profile} ${compute}`,
     async sampler(model, given) {
-      const alone = { ...given, trainable: false, ranks: 1 };
+      const { division: _division, ...own } = given;
+      const alone = { ...own, trainable: false, ranks: 1 };
       const { tensorParallel = 1 } = given;
       const first = await startGroup('vllm', options, alone);
       if (first.gpus > 0 && first.gpus < tensorParallel) {

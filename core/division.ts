@@ -1,0 +1,41 @@
+/** How the processes of an engine share a model and its work, beside what FSDP2 divides among all of them. */
+export interface Division {
+  /** Processes that share the tokens of a micro-batch (Ulysses). Absent: one. */
+  readonly sequence?: number;
+  /** Processes that each have a part of every matrix of a layer. Absent: one. */
+  readonly tensor?: number;
+  /** Processes among which the experts of a layer are divided. Absent: one. */
+  readonly experts?: number;
+  /** Weights, gradients and moments lie in the machine's memory, and the optimiser computes there. */
+  readonly offload?: boolean;
+}
+
+/** The part of `trainer` in a recipe that says how a model is divided. */
+export interface DividedTrainer {
+  readonly fsdp_size: number;
+  readonly ulysses_sequence_parallel_size: number;
+  readonly tensor_model_parallel_size: number;
+  readonly expert_model_parallel_size: number;
+  readonly cpu_offload: boolean;
+}
+
+/** Undefined where FSDP2 alone divides. */
+export function divisionOf(trainer: DividedTrainer): Division | undefined {
+  const { ulysses_sequence_parallel_size: sequence, tensor_model_parallel_size: tensor } = trainer;
+  const { expert_model_parallel_size: experts, cpu_offload: offload } = trainer;
+  const division = {
+    ...(sequence > 1 && { sequence }),
+    ...(tensor > 1 && { tensor }),
+    ...(experts > 1 && { experts }),
+    ...(offload && { offload }),
+  };
+  return Object.keys(division).length === 0 ? undefined : division;
+}
+
+/** Micro-batches that so many processes compute side by side. */
+export const lanesOf = (ranks: number, { sequence = 1, tensor = 1 }: Division = {}): number =>
+  ranks / (sequence * tensor);
+
+/** In one line, for names of what must be divided alike. */
+export const divisionText = ({ sequence = 1, tensor = 1, experts = 1, offload = false }: Division = {}): string =>
+  `${sequence}.${tensor}.${experts}${offload ? ' offload' : ''}`;

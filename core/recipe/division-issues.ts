@@ -1,0 +1,57 @@
+/** Checks of how the processes of the torch engine share a model: sizes that do not divide each other. */
+import { divisionOf } from '../division.ts';
+import { nearestDivisors } from './arithmetic.ts';
+import type { RecipeIssue } from './issues.ts';
+import { trainsAdapter } from './lora-issues.ts';
+import type { Recipe } from './schema.ts';
+
+export function divisionIssues(recipe: Recipe): RecipeIssue[] {
+  const { trainer } = recipe;
+  const { fsdp_size: ranks, ulysses_sequence_parallel_size: sequence, tensor_model_parallel_size: tensor } = trainer;
+  const { expert_model_parallel_size: experts } = trainer;
+  // Another check refuses the native engine with more than one process.
+  if (trainer.engine === 'native' || divisionOf(trainer) === undefined) return [];
+  return [
+    ...dividing('tensor_model_parallel_size', tensor, ranks),
+    ...(ranks % tensor === 0 ? dividing('ulysses_sequence_parallel_size', sequence, ranks, tensor) : []),
+    ...dividing('expert_model_parallel_size', experts, ranks),
+    ...(experts > 1 && ranks % experts === 0 && experts % tensor !== 0
+      ? [
+          {
+            path: 'trainer.expert_model_parallel_size',
+            message: 'processes that share matrices are among those that share experts',
+            expected: `a multiple of trainer.tensor_model_parallel_size (${tensor})`,
+            received: `${experts}`,
+            hint: `use trainer.expert_model_parallel_size=${tensor}`,
+          },
+        ]
+      : []),
+    ...(trainsAdapter(recipe) && (tensor > 1 || experts > 1)
+      ? [
+          {
+            path: `trainer.${tensor > 1 ? 'tensor' : 'expert'}_model_parallel_size`,
+            message: 'the layers of a model with an adapter cannot be divided',
+            expected: '1',
+            received: `${tensor > 1 ? tensor : experts}`,
+            hint: 'trainer.fsdp_size divides its weights, trainer.ulysses_sequence_parallel_size its tokens',
+          },
+        ]
+      : []),
+  ];
+}
+
+/** `within`: what divides the processes already. */
+function dividing(name: string, size: number, ranks: number, within = 1): RecipeIssue[] {
+  if (ranks % (size * within) === 0) return [];
+  const { below, above } = nearestDivisors(ranks / within, size);
+  const groups = within === 1 ? '' : `, ${within} of which share matrices`;
+  return [
+    {
+      path: `trainer.${name}`,
+      message: `it does not divide the ${ranks} processes of trainer.fsdp_size${groups}`,
+      expected: `a divisor of ${ranks / within}`,
+      received: `${size}`,
+      hint: `use trainer.${name}=${below}${above === undefined ? '' : ` or ${above}`}`,
+    },
+  ];
+}
