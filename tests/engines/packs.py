@@ -12,6 +12,7 @@ sys.path.insert(0, sys.argv[1])
 
 import torch  # noqa: E402
 from petrel_torch.attention import Pack, fits_kernel, use_packed, within  # noqa: E402
+from petrel_torch.division import Division  # noqa: E402
 from petrel_torch.errors import InvalidInput  # noqa: E402
 from petrel_torch.model import Scored  # noqa: E402
 from transformers import AutoConfig, AutoModelForCausalLM  # noqa: E402
@@ -79,7 +80,7 @@ def compare(family, more):
     # By transformers' own attention. The target of a sequence's last token is of another one: it is not compared.
     alone = [log_probs(scored, part, [len(part)]) for part in ids.split(LENGTHS)] if family != "bart" else []
     try:
-        use_packed(model)
+        use_packed(model, Division(rank=0, ranks=1))
     except InvalidInput as error:
         return {"refused": str(error)}
     packed = log_probs(scored, ids, LENGTHS).split(LENGTHS)
