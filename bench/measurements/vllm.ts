@@ -7,8 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { StateSource } from '../../core/ports/policy.ts';
 import type { GenerateRequest, OwningSampler } from '../../core/ports/sampler.ts';
-import { publishedBytes } from '../../core/records/publications.ts';
+import { publishedBytes, publishedTensors } from '../../core/records/publications.ts';
 import type { EngineEnvironment } from '../../infra/engines/environment.ts';
+import { roundToBf16 } from '../../models/safetensors.ts';
 import { vllmSamplers } from '../../workers/engine/engines/vllm/index.ts';
 import { secondsUntil } from '../clock.ts';
 import type { BenchSettings, Measurement, Session } from '../measurement.ts';
@@ -71,8 +72,16 @@ async function open(environment: EngineEnvironment, { quick, precision, threads 
 /** What a trainer would publish, in memory. */
 async function publicationOf(sampler: OwningSampler, format: 'F32' | 'BF16'): Promise<StateSource> {
   if (sampler.readPublished === undefined) throw new Error('vLLM gives the weights that it has');
+  const whole = new Uint8Array(publishedBytes(sampler.parameters, 'F32'));
+  await sampler.readPublished('F32', 0, whole);
   const bytes = new Uint8Array(publishedBytes(sampler.parameters, format));
-  await sampler.readPublished(format, 0, bytes);
+  for (const { dtype, start, end, firstByte, endByte } of publishedTensors(sampler.parameters, format)) {
+    const values = new Float32Array(whole.buffer, 4 * start, end - start);
+    const rounded = new Uint16Array(dtype === 'F32' ? 0 : values.length);
+    if (dtype === 'BF16') roundToBf16(values, rounded);
+    const stored = dtype === 'F32' ? values : rounded;
+    bytes.subarray(firstByte, endByte).set(new Uint8Array(stored.buffer, stored.byteOffset, stored.byteLength));
+  }
   return { type: 'published', format, read: async (sinkOf) => sinkOf(0, bytes.length)(bytes) };
 }
 

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
+import transformers
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor
-from transformers.distributed import DistributedConfig
-from transformers.distributed.expert_parallel import apply_expert_parallelism
-from transformers.distributed.tensor_parallel import apply_tensor_parallelism
 
 from .errors import InvalidInput
 
@@ -103,6 +101,15 @@ def divide(model, meshes, adapter):
             f"the layers of a {name} with an adapter cannot be divided by trainer.tensor_model_parallel_size or "
             "trainer.expert_model_parallel_size. Expected 1 with model.lora_rank or lora.path"
         )
+    try:
+        # Imported here: older versions of transformers, which sample and train undivided, do not have them.
+        from transformers.distributed import DistributedConfig
+        from transformers.distributed.expert_parallel import apply_expert_parallelism
+        from transformers.distributed.tensor_parallel import apply_tensor_parallelism
+    except ImportError as error:
+        raise InvalidInput(
+            f"layers are divided by transformers 5.24 or newer, not by {transformers.__version__}: {error}"
+        ) from error
     whole = DistributedConfig(
         tp_size=division.tensor, ep_size=division.experts, fsdp_size=division.ranks // division.tensor
     )

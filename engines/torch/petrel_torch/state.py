@@ -70,19 +70,10 @@ class Run:
 class State:
     def __init__(self, model, stored, group, trainable):
         """`stored`: what the state has, as ModelFolder.build found before the model was sharded."""
-        pieces = {name: Piece(name, tensor, group.ranks, trainable) for name, tensor in held(model).items()}
+        tensors = held(model)
+        pieces = {name: Piece(name, tensor, group.ranks, trainable) for name, tensor in tensors.items()}
         self.stored = stored
-        embedding = model.get_input_embeddings().weight
-        self.parameters = [
-            {
-                "name": one.name,
-                "shape": list(one.shape),
-                # What products alone read. An embedding is read as it is, also where the head has the same tensor.
-                **({"rounded": True} if len(one.shape) == 2 and pieces[one.source].tensor is not embedding else {}),
-                **({} if isinstance(pieces[one.source].tensor, torch.nn.Parameter) else {"fixed": True}),
-            }
-            for one in stored
-        ]
+        self.parameters = parameters_of(model, tensors, stored)
         self.pieces = list(pieces.values())
         self.learning = [piece for piece in self.pieces if piece.learns and piece.weights.numel() > 0]
         self.runs = []
@@ -142,6 +133,21 @@ class State:
                 values = run.piece.part(part)
                 mine = None if values is None else values[run.first : run.first + run.end - run.start]
                 yield mine, low - run_start, high - run_start, data[low - start : high - start]
+
+
+def parameters_of(model, tensors, stored):
+    """What the worker gets to know of each tensor of a state. `tensors`: what the model holds."""
+    embedding = model.get_input_embeddings().weight
+    return [
+        {
+            "name": one.name,
+            "shape": list(one.shape),
+            # What products alone read. An embedding is read as it is, also where the head has the same tensor.
+            **({"rounded": True} if len(one.shape) == 2 and tensors[one.source] is not embedding else {}),
+            **({} if isinstance(tensors[one.source], torch.nn.Parameter) else {"fixed": True}),
+        }
+        for one in stored
+    ]
 
 
 def overlapping(segments, start, end):

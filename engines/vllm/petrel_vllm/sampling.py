@@ -1,26 +1,29 @@
 """
-The calls of a sampler that decodes with vLLM: core/ports/sampler.ts. Published weights come into a copy on the host,
-laid out as their folder, which says what was loaded to the bit; vLLM takes them from there. Of a model with an adapter
-only the adapter comes: vLLM reads the base from its folder once, and gets each version of the adapter under a name of
-its own.
+The calls of a sampler that decodes with vLLM: core/ports/sampler.ts. Published weights come into a file in memory, whose
+digest says what was loaded to the bit; vLLM takes them from there. Of a model with an adapter only the adapter comes:
+vLLM reads the base from its folder once, and gets each version of the adapter under a name of its own.
 """
 
 import mmap
 import os
 import tempfile
+from types import SimpleNamespace
 
 import psutil
 import torch
 from petrel_torch.errors import InvalidInput
-from petrel_torch.folder import CONFIG
+from petrel_torch.folder import CONFIG, ModelFolder
 from petrel_torch.names import held
-from petrel_torch.sampler_model import SamplerModel, WeightsMemory, part_of, seed_of
+from petrel_torch.sampler_model import facts_of, seed_of, whole_model
+from petrel_torch.state import parameters_of
 from safetensors.torch import save_file
 from vllm import EngineArgs, LLMEngine, SamplingParams
 from vllm.lora.request import LoRARequest
 from vllm.model_executor.layers.vocab_parallel_embedding import VocabParallelEmbedding
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
 from vllm.sampling_params import RequestOutputKind
+
+from .weights import Filed, WeightsFile, tensor_at
 
 STOP, LENGTH = 1, 2
 # Of the memory that is free, what keys and values may take.
@@ -33,11 +36,17 @@ PROBED = 2
 TOLERANCE = {torch.float32: 1e-3, torch.bfloat16: 0.1}
 
 
-class Sampling(SamplerModel):
-    calls = ("loadFolder", "put", "get", "loaded", "room", "submit", "step", "abort", "reset", "close")
+class Sampling:
+    calls = ("loadFolder", "loaded", "room", "submit", "step", "abort", "reset", "close")
 
-    def __init__(self, group, shared, args):
-        super().__init__(group, shared, args, torch.device("cpu"), WeightsMemory(args.get("follows")))
+    def __init__(self, group, _shared, args):
+        self.group = group
+        self.dtype = torch.bfloat16 if args["compute"] == "bf16" else torch.float32
+        self.folder = ModelFolder(args["folder"], "tokens")
+        self.config = self.folder.config
+        model, self.stored = self.folder.build()
+        self.parameters = parameters_of(model, held(model), self.stored)
+        self.file = WeightsFile(args.get("follows"))
         # Devices over which vLLM divides the model.
         self.devices = args.get("tensorParallel", 1)
         self.engine, self.longest, self.most = None, 0, 0
@@ -46,6 +55,17 @@ class Sampling(SamplerModel):
         self.lora = None
         # key -> whether the sample is greedy
         self.live = {}
+
+    def facts(self):
+        return {**facts_of(self.config, self.parameters), "weightsFile": self.file.path}
+
+    def loadFolder(self, args):
+        """Fills the file, which the worker has laid out in fp32."""
+        tensors, parts = self.file.tensors(), {}
+        for one in self.stored:
+            parts.setdefault(one.source, []).append((one, tensors[one.name]))
+        state = SimpleNamespace(stored=self.stored, pieces=[Filed(name, own) for name, own in parts.items()])
+        self.folder.load(state, args["folder"], args["newHead"], self.group.tick)
 
     def loaded(self, _args):
         self.reset({})
@@ -185,13 +205,7 @@ class Sampling(SamplerModel):
 
     def _give_weights(self):
         if self.folder.adapter is None:
-            starts, tensors = self.memory.starts, held(self.model)
-            places = [
-                (one.name, tensors[one.source].dtype, one.shape, starts[one.source] + width * one.first)
-                for one in self.stored
-                for width in [tensors[one.source].element_size()]
-            ]
-            self.engine.collective_rpc(load, args=(self.memory.path, places, self.dtype))
+            self.engine.collective_rpc(load, args=(self.file.path, self.file.places(), self.dtype))
         else:
             self._give_adapter()
         self.engine.reset_prefix_cache()
@@ -207,7 +221,7 @@ class Sampling(SamplerModel):
             self.lora = LoRARequest(f"version-{self.version}", self.version, folder)
             os.symlink(os.path.join(self.folder.folder, CONFIG), os.path.join(folder, CONFIG))
             save_file(
-                {name: values.contiguous() for name, values in self._weights()},
+                {name: values.to(self.dtype) for name, values in self.file.tensors().items()},
                 os.path.join(folder, self.folder.adapter.file),
             )
             if not self.engine.add_lora(self.lora):
@@ -234,17 +248,23 @@ class Sampling(SamplerModel):
             tokens += made["tokens"]
             given += made["logProbs"]
         with torch.no_grad():
-            logits = self.model(input_ids=torch.tensor([prompt + tokens]), use_cache=False).logits[0]
+            logits = self._as_transformers()(input_ids=torch.tensor([prompt + tokens]), use_cache=False).logits[0]
         own = logits[len(prompt) - 1 : -1].float().log_softmax(-1).gather(1, torch.tensor(tokens).unsqueeze(1))
         apart = (own.squeeze(1) - torch.tensor(given)).abs().mean().item()
         if not apart <= TOLERANCE[self.dtype]:
             raise RuntimeError(f"vLLM's log-probs are {apart:.3g} from those of transformers with the same weights")
 
-    def _weights(self):
-        tensors = held(self.model)
+    def _as_transformers(self):
+        """transformers' model with the same weights, in the type of vLLM's."""
+        model, state = whole_model(self.folder, self.group, torch.device("cpu"))
+        for parameter in model.parameters():
+            parameter.data = torch.empty(parameter.shape, dtype=self.dtype)
+        model.tie_weights()
+        self.folder.load_base(state, self.group.tick)
+        tensors, own = self.file.tensors(), held(model)
         for one in self.stored:
-            values = tensors[one.source].detach().reshape(-1)[one.first :][: one.elements]
-            yield one.name, values.view(one.shape).to(self.dtype)
+            own[one.source].data.view(-1)[one.first : one.first + one.elements] = tensors[one.name].view(-1)
+        return model
 
     def _end_engine(self):
         if self.engine is not None:
@@ -264,16 +284,15 @@ def lora_rank_of(rank):
 
 def load(worker, path, places, dtype):
     """
-    Puts the tensors of a folder into vLLM's own, or this process's part of them. `places`: name, type, shape and
-    first byte of each in the file `path`. Every one of vLLM's must come from them.
+    Puts the tensors of the file `path` into vLLM's own, or this process's part of them. Every one of vLLM's must come
+    from them.
     """
     model = worker.model_runner.get_model()
     wanted = {name for name, _ in model.named_parameters()}
     initialize_layerwise_reload(model)
     with open(path, "r+b") as file:
         memory = mmap.mmap(file.fileno(), 0)
-    parts = ((name, part_of(memory, kind, shape, start).to(dtype)) for name, kind, shape, start in places)
-    found = model.load_weights(parts)
+    found = model.load_weights((one.name, tensor_at(memory, one).to(dtype)) for one in places)
     finalize_layerwise_reload(model, worker.model_runner.model_config)
     for module in model.modules():
         # A head that is tied to the embedding keeps what a processor made of the weights before.

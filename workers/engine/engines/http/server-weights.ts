@@ -31,7 +31,7 @@ import { inTurn } from './folder-turn.ts';
 import { areNear, isNear, isSame } from './numbers.ts';
 import type { Numbers } from './numbers.ts';
 import { rowsOfTokens } from './parameters.ts';
-import { PublishedFile } from './published-file.ts';
+import { PublishedFile } from '../published-file.ts';
 import { asUnwritable } from './unwritable.ts';
 import { removed, removeOthers, removeWeights, writing, zeros } from './weights-folder.ts';
 

@@ -3,12 +3,14 @@ import type { PolicyOptions, ModelRef } from '../../../../core/ports/engines.ts'
 import type { Call, StateSource } from '../../../../core/ports/policy.ts';
 import type { DecodedTokens, GenerateRequest, NamedWeights, SamplerRoom } from '../../../../core/ports/sampler.ts';
 import type { EngineParameter, WeightsFormat } from '../../../../core/parameters.ts';
-import { publicationRoot } from '../roots.ts';
 import { SteppedStreams } from '../stepped-streams.ts';
 import type { Follower } from '../replicas.ts';
+import { FileWeights } from './file-weights.ts';
 import type { RankGroup } from './rank-group.ts';
 import { RankState } from './rank-state.ts';
 import type { NamedShape } from './rank-state.ts';
+import { stateWeights } from './rank-weights.ts';
+import type { RankWeights } from './rank-weights.ts';
 
 /** Arrays of equal length, one entry for each token. */
 interface Stepped {
@@ -27,14 +29,14 @@ interface Opened {
 export class RankSampler implements Follower {
   readonly exited: Promise<void>;
   readonly #group: RankGroup;
-  readonly #state: RankState;
+  readonly #weights: RankWeights;
   /** The file in memory that has its weights. Absent: no other process can have it. */
   readonly weightsFile: string | undefined;
   readonly #streams: SteppedStreams;
 
-  private constructor(group: RankGroup, state: RankState, weightsFile: string | undefined) {
+  private constructor(group: RankGroup, weights: RankWeights, weightsFile: string | undefined) {
     this.#group = group;
-    this.#state = state;
+    this.#weights = weights;
     this.weightsFile = weightsFile;
     this.exited = group.exited;
     this.#streams = new SteppedStreams({
@@ -63,11 +65,11 @@ export class RankSampler implements Follower {
         ...(follows !== undefined && { follows }),
       };
       const { parameters, weightsFile } = await group.exclusive<Opened>('open', args);
-      return new RankSampler(
-        group,
-        new RankState(group, parameters, { compute, threads, trainable: false }),
-        weightsFile,
-      );
+      const weights =
+        weightsFile === undefined
+          ? stateWeights(new RankState(group, parameters, { compute, threads, trainable: false }))
+          : new FileWeights(group, parameters, { compute, threads }, weightsFile);
+      return new RankSampler(group, weights, weightsFile);
     } catch (error) {
       await group.close();
       throw error;
@@ -75,13 +77,12 @@ export class RankSampler implements Follower {
   }
 
   get parameters(): readonly EngineParameter[] {
-    return this.#state.parameters;
+    return this.#weights.parameters;
   }
 
   async use(source: StateSource, { format, hash }: NamedWeights, call?: Call): Promise<string> {
     await this.#streams.end();
-    await this.#state.load(source, call);
-    return publicationRoot(this.#state, format, hash, call);
+    return this.#weights.use(source, format, hash, call);
   }
 
   async follow(call?: Call): Promise<void> {
@@ -90,7 +91,7 @@ export class RankSampler implements Follower {
   }
 
   readPublished(format: WeightsFormat, start: number, into: Uint8Array): Promise<void> {
-    return this.#state.readPublished(format, start, into);
+    return this.#weights.readPublished(format, start, into);
   }
 
   async makeRoom(room: SamplerRoom): Promise<void> {
@@ -112,8 +113,9 @@ export class RankSampler implements Follower {
 
   async resume(): Promise<void> {}
 
-  close(): Promise<void> {
-    return this.#group.close();
+  async close(): Promise<void> {
+    await this.#group.close();
+    await this.#weights.close();
   }
 }
 

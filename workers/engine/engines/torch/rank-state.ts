@@ -202,7 +202,7 @@ export class RankState {
 }
 
 /** One after the other, as the ranks have sorted them. */
-function laidOut(named: readonly NamedShape[], compute: ComputeType): EngineParameter[] {
+export function laidOut(named: readonly NamedShape[], compute: ComputeType): EngineParameter[] {
   let offset = 0;
   return named.map(({ name, shape, fixed, rounded }) => {
     const size = shape.reduce((product, length) => product * length, 1);
