@@ -32,6 +32,12 @@ export function divisionOf(trainer: DividedTrainer): Division | undefined {
   return Object.keys(division).length === 0 ? undefined : division;
 }
 
+/** Of a model beside the policy, which may have no experts: these are divided where it has some. */
+export function frozenDivision(trainer: DividedTrainer): Division | undefined {
+  const { experts: _, ...division } = divisionOf(trainer) ?? {};
+  return Object.keys(division).length === 0 ? undefined : division;
+}
+
 /** Micro-batches that so many processes compute side by side. */
 export const lanesOf = (ranks: number, { sequence = 1, tensor = 1 }: Division = {}): number =>
   ranks / (sequence * tensor);

@@ -193,10 +193,15 @@ function groupedAttention(config: Fields, family: Family, at: string): Block<Att
   };
 }
 
+/** Their scores take part with sinks beside them, which only the plain form of attention does. */
+const familiesWithSinks: ReadonlySet<string> = new Set(['gpt_oss']);
+
 /** What a model keeps of its own attention in the torch engine (engines/torch/petrel_torch/attention.py). */
 function ownAttention(config: Fields): Pick<AttentionShape, 'isCapped' | 'isMasked'> {
   const isCapped = config.get('attn_logit_softcapping') != null;
-  const isMasked = isCapped || layerTypesOf(config.object).some((type) => !plainTypes.includes(type));
+  const types = layerTypesOf(config.object);
+  const hasSinks = familiesWithSinks.has(String(config.get('model_type')));
+  const isMasked = isCapped || hasSinks || types.some((type) => !plainTypes.includes(type));
   return { isCapped, isMasked };
 }
 

@@ -1,4 +1,5 @@
 /** The reward model's folder: one score, the tensors of its config, and the tokenizer of the policy. */
+import { frozenDivision } from '../../core/division.ts';
 import { createHash } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -27,7 +28,7 @@ export const rewardModelCheck: Check = {
         { where, hint: 'train one with kind: rm and write it with petrel ckpt export' },
       );
     const model = { folder, head: 'scores' } as const;
-    const { family, parameters } = await inputs.plans.readModel(model);
+    const { family, parameters } = await inputs.plans.readModel(model, frozenDivision(inputs.recipe.trainer));
     await refuseOtherTokenizer(folder, (await inputs.model()).tokenizerFolder);
     const size = parameters === undefined ? '' : `, ${showCount(parameters)} parameters`;
     const detail = `${inputs.recipe.reward.reward_model.path}: ${family}${size}`;

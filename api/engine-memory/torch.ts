@@ -106,6 +106,8 @@ function hostOf(wanted: ProcessWanted, shape: DecoderShape, teacher: DecoderShap
     always: {
       libraries: models * wanted.ranks * rankBytes + sharedBytes,
       ...(offloaded && times(wanted.ranks, resident)),
+      // AdamW and the norm of the gradient compute where the state lies.
+      ...(offloaded && wanted.trained > 0 && wanted.adapter === undefined && { step: 16 * largestOf(shape) }),
     },
   };
 }
@@ -149,7 +151,9 @@ function computingOf(wanted: ProcessWanted, shape: DecoderShape, c: number): Par
   const rest = elementsOf(shape.rest);
   const layer = Math.max(...shape.layers.map((one) => ownOf(one, division)));
   const onCards = cardBytes !== undefined;
-  const activations = (onCards ? leastBytes : keptBytes)(shape, tokens, c) + scoreBytes(shape, tokens, onCards);
+  const activations =
+    (onCards ? leastBytes : keptBytes)(shape, tokens, c) +
+    scoreBytes(shape, wanted.tokens, onCards) / (division.sequence ?? 1);
   const ofHead = adapter === undefined ? c * shape.vocab * shape.hidden : 0;
   return [
     { gathered: c * rest, activations, head: headOf(shape.vocab, tokens, onCards), reduction: ofHead },

@@ -2,7 +2,7 @@
  * What a recipe names outside of itself: model, tokenizer, rows, scorer. Each is looked up once, for `plan` and for
  * `run`.
  */
-import { divisionOf } from '../../core/division.ts';
+import { divisionOf, frozenDivision } from '../../core/division.ts';
 import { readdir } from 'node:fs/promises';
 import type { EnginePlans, ModelFacts } from '../../core/ports/engine-plans.ts';
 import type { ModelRef } from '../../core/ports/engines.ts';
@@ -97,7 +97,10 @@ export class RecipeInputs {
       async (found) =>
         found && {
           folder: found.folder,
-          facts: await this.plans.readModel({ folder: found.folder, head: 'tokens' }),
+          facts: await this.plans.readModel(
+            { folder: found.folder, head: 'tokens' },
+            frozenDivision(this.recipe.trainer),
+          ),
         },
     ));
   }

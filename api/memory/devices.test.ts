@@ -102,6 +102,15 @@ describe('a machine that is asked about', () => {
     expect((await planned('DeepSeek-V3', '256xH100', { ...server, trainer })).refusal).toBeUndefined();
   });
 
+  it.each([4, 6])('of %i cards is advised a number of ranks that the recipe’s division divides', async (cards) => {
+    const trainer = { fsdp_size: 8, ulysses_sequence_parallel_size: 4 };
+    const { use, refusal } = await planned('Qwen2.5-7B', `${cards}xH100`, { trainer });
+    expect(refusal).toBeDefined();
+    const { overrides = [] } = use.sharding?.remedy ?? {};
+    const ranks = (sectionsOf(overrides)['trainer'] as Tree | undefined)?.['fsdp_size'];
+    expect(Number(ranks) % 4).toBe(0);
+  });
+
   it('needs few cards where the state lies in the machine’s own memory', async () => {
     const small = { actor: { ppo_max_token_len_per_gpu: 2048, ppo_mini_batch_size: 64 } };
     expect((await planned('Qwen2.5-7B', '1xH100', small)).use.fits).toBe(false);

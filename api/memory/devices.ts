@@ -178,12 +178,14 @@ async function forCards(
   fits: Fits,
 ): Promise<{ readonly machine: StatedMachine; readonly change: Change } | undefined> {
   const { cards, card } = machine;
-  const ranks = Math.max(cards, recipe.trainer.fsdp_size);
+  const step = stepOf(recipe);
+  const ranks = step * Math.ceil(Math.max(cards, recipe.trainer.fsdp_size) / step);
   for (const division of divisionsOf(recipe, cards)) {
     const here = await fewestRanks(recipe, cards, (count) => fits(machine, { ranks: count, ...division }));
     if (here !== null) return { machine, change: { ranks: here, ...division } };
   }
-  const shorter = await shortened(recipe, machine, cards, fits);
+  const onAll = step * Math.floor(cards / step);
+  const shorter = onAll === 0 ? undefined : await shortened(recipe, machine, onAll, fits);
   if (shorter !== undefined) return { machine, change: shorter };
   for (const division of divisionsOf(recipe, cards)) {
     const more = await fewestRanks(recipe, mostRanks, (count) => fits(machine, { ranks: count, ...division }));
@@ -191,7 +193,8 @@ async function forCards(
   }
   for (const larger of knownCards.filter(({ bytes }) => bytes > card.bytes)) {
     const other = { ...machine, card: larger };
-    const change = (await fits(other, { ranks })) ? { ranks } : await shortened(recipe, other, cards, fits);
+    const shorterThere = () => (onAll === 0 ? undefined : shortened(recipe, other, onAll, fits));
+    const change = ranks <= cards && (await fits(other, { ranks })) ? { ranks } : await shorterThere();
     if (change !== undefined) return { machine: other, change };
   }
   return undefined;
@@ -265,15 +268,21 @@ function needOf(processes: readonly ProcessMemory[]): { readonly card: number; r
 const bytesOf = (processes: readonly ProcessMemory[]): number =>
   processes.reduce((sum, { workers, bytes }) => sum + workers * bytes, 0);
 
-/** The fewest ranks up to `most` of which `holds` is true, among the numbers that the recipe's division divides. */
-async function fewestRanks(
-  { trainer }: Recipe,
-  most: number,
-  holds: (ranks: number) => Promise<boolean>,
-): Promise<number | null> {
+/** Numbers of ranks that the recipe's division divides are multiples of it. */
+function stepOf({ trainer }: Recipe): number {
   const { sequence = 1, tensor = 1, experts = 1 } = divisionOf(trainer) ?? {};
   let step = sequence * tensor;
   while (step % experts !== 0) step += sequence * tensor;
+  return step;
+}
+
+/** The fewest ranks up to `most` of which `holds` is true, among the numbers that the recipe's division divides. */
+async function fewestRanks(
+  recipe: Recipe,
+  most: number,
+  holds: (ranks: number) => Promise<boolean>,
+): Promise<number | null> {
+  const step = stepOf(recipe);
   if (most < step) return null;
   const found = await smallest(Math.floor(most / step), (count) => holds(count * step));
   return found === null ? null : found * step;

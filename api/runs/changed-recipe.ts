@@ -69,7 +69,8 @@ export const inTheSameRun: MayChange = ({ change }) => change !== 'fixed';
 const ofRewardModel: ReadonlySet<string> = new Set(['reward.reward_model.enable', 'reward.reward_model.path']);
 
 /** A fork begins with the arithmetic of its origin, and can be resumed with another one. */
-const arithmetic: ReadonlySet<string> = new Set([
+/** Keys whose change is a change of arithmetic: engine-term.ts. */
+export const arithmeticPaths: ReadonlySet<string> = new Set([
   'trainer.engine',
   'trainer.fsdp_size',
   'trainer.ulysses_sequence_parallel_size',
@@ -80,7 +81,7 @@ const arithmetic: ReadonlySet<string> = new Set([
 
 /** A fork has a name, rows and a seed of its own. Its model must have the same shape as its first state. */
 export const inAFork: MayChange = ({ path, change }) =>
-  (change !== 'fixed' && !arithmetic.has(path)) ||
+  (change !== 'fixed' && !arithmeticPaths.has(path)) ||
   path === 'name' ||
   path === 'seed' ||
   path === 'deterministic' ||
@@ -341,7 +342,7 @@ function cannotChange(fixed: readonly RecipeChange[], fork: boolean): InvalidInp
     `${fixed.length === 1 ? 'this key' : 'these keys'} cannot be changed: ${where}\n${lines.join('\n')}`,
     {
       hint:
-        fork && fixed.every(({ path }) => arithmetic.has(path))
+        fork && fixed.every(({ path }) => arithmeticPaths.has(path))
           ? 'fork the run without them, then petrel stop and petrel resume the fork with them'
           : fork || fixed.some(({ path }) => !inAFork({ path, from: 0, to: 0, change: 'fixed' }))
             ? 'petrel run starts a run of its own'

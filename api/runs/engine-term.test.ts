@@ -1,9 +1,10 @@
 /** The arithmetic of a run that is resumed with another engine. */
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import type { Head } from '../../log/run/run-log.ts';
 import type { NumericProfile } from '../../core/records/schema.ts';
 import type { EngineFacts } from '../../core/wire/engine-facts.ts';
 import type { Presence } from '../../core/wire/messages.ts';
-import { chosenArithmetic } from './engine-term.ts';
+import { chosenArithmetic, engineText, refuseLongerShares } from './engine-term.ts';
 
 const native: EngineFacts = {
   name: 'native',
@@ -65,4 +66,30 @@ it('of an engine that no trainer has is refused with what to install', () => {
   const refused = () =>
     chosenArithmetic({ ...profile, engine: 'native' }, { ...undivided, engine: 'torch', fsdp_size: 1 }, without);
   expect(refused).toThrow('no trainer has the engine torch; they have native');
+});
+
+describe('ranks that share', () => {
+  const divided = (trainer: object, some: object = {}) =>
+    chosenArithmetic({ ...profile, ...some }, { ...undivided, engine: 'torch', fsdp_size: 2, ...trainer }, trainers);
+
+  it('are another arithmetic, and their own again where they stop', () => {
+    const sequence = { ulysses_sequence_parallel_size: 2 };
+    expect(divided(sequence)?.division).toEqual({ sequence: 2 });
+    expect(divided(sequence, { division: { sequence: 2 } })).toBeUndefined();
+    expect(divided({}, { division: { sequence: 2 } })).not.toHaveProperty('division');
+    expect(divided({ cpu_offload: true })?.division).toEqual({ offload: true });
+  });
+
+  it('are named, and do not take over passes that more of them shared', () => {
+    const head = { profile: { ...profile, maxTokensPerMicroBatch: 4096, division: { sequence: 2 } }, position: 7 };
+    const change = { profile: divided({}, { division: { sequence: 2 } }) ?? profile, from: 5 };
+    expect(engineText(head as unknown as Head, change, 7)).toContain(
+      'torch in 2 processes in place of torch in 2 processes (2 share tokens)',
+    );
+    const refused = () => refuseLongerShares(head as unknown as Head, change, 7);
+    expect(refused).toThrow(/iterations 6 to 7 would be applied again, in passes of up to 4096 tokens/);
+    expect(() => refuseLongerShares(head as unknown as Head, change, 5)).not.toThrow();
+    const more = { ...change, profile: { ...profile, division: { sequence: 4 } } };
+    expect(() => refuseLongerShares(head as unknown as Head, more, 7)).not.toThrow();
+  });
 });

@@ -117,6 +117,22 @@ export function engineTermPlan(plan: TermPlan | undefined, head: Head): TermPlan
   return { ...(plan ?? others), reason: plan === undefined ? engineReason : `${engineReason}; ${plan.reason}` };
 }
 
+/**
+ * Throws InvalidInputError where batches would be applied again whose passes fewer processes would share than did.
+ * `redone`: as in engineText.
+ */
+export function refuseLongerShares(head: Head, { profile, from }: EngineChange, redone: number | undefined): void {
+  const [before, now] = [head.profile, profile].map(({ division }) => division?.sequence ?? 1) as [number, number];
+  const until = redone ?? adoptableUntil(head);
+  if (now >= before || until <= from) return;
+  const where = 'trainer.ulysses_sequence_parallel_size';
+  throw new InvalidInputError(
+    `${where}: iterations ${from + 1} to ${until} would be applied again, in passes of up to ` +
+      `${head.profile.maxTokensPerMicroBatch} tokens that ${before} processes shared; now ${now} would`,
+    { where, hint: `keep ${where}=${before}; or go back to the checkpoint of iteration ${from}: --from ${from}` },
+  );
+}
+
 const shown = ({ id, compute, deterministic }: NumericProfile): string => (deterministic ? id : compute);
 
 function named({ engine, ranks = 1, division = {} }: NumericProfile): string {

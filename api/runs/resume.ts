@@ -26,12 +26,19 @@ import { askServer } from '../checks/sampling-server-check.ts';
 import type { ApiContext } from '../context.ts';
 import { fullDisks } from '../stack.ts';
 import { beginMetricsFile } from './metrics-file.ts';
-import { changedRecipe, inTheSameRun } from './changed-recipe.ts';
+import { arithmeticPaths, changedRecipe, inTheSameRun } from './changed-recipe.ts';
 import type { ChangedRecipe } from './changed-recipe.ts';
 import { refuseResume, resume } from './desired-state.ts';
 import { driverAfterUp, driverIfUp } from './driver.ts';
 import type { RunDriver } from './driver.ts';
-import { chosenArithmetic, engineChange, engineTermPlan, engineText, otherArithmetic } from './engine-term.ts';
+import {
+  chosenArithmetic,
+  engineChange,
+  engineTermPlan,
+  engineText,
+  otherArithmetic,
+  refuseLongerShares,
+} from './engine-term.ts';
 import type { FoundRun } from '../stores/find.ts';
 import { planTerm } from './next-term.ts';
 import type { TermPlan, TermRequest } from './next-term.ts';
@@ -39,7 +46,7 @@ import { skipBatch } from './skip.ts';
 import { readyTrainers } from './trainers.ts';
 
 /** A change of these needs workers that have the engine, and an engine that knows the model. */
-const enginePaths: ReadonlySet<string> = new Set(['trainer.engine', 'rollout.name']);
+const enginePaths: ReadonlySet<string> = new Set(['rollout.name', ...arithmeticPaths]);
 
 /** Opening a term takes less than this time. */
 const pinnedMs = 600_000;
@@ -197,6 +204,7 @@ async function engineOf(
   const profile = chosen ?? otherArithmetic(head.profile, trainers);
   if (profile === undefined) return undefined;
   const change = await engineChange(log, profile, from ?? head.position, notice);
+  refuseLongerShares(head, change, from);
   notice(engineText(head, change, from));
   return { head, change };
 }

@@ -20,7 +20,7 @@ export const actorSection = section('The policy: its loss, mini-batches and opti
     change: 'ask',
   }),
   ppo_max_token_len_per_gpu: key(count, 16384, {
-    doc: 'Maximum number of tokens in one forward pass, prompts included.',
+    doc: 'Maximum number of tokens of one process in a forward pass, prompts included.',
     unit: 'tokens',
     change: 'ask',
   }),

@@ -42,10 +42,17 @@ describe('processes that share a model', () => {
     [[3, 1, 1], 'trainer.ulysses_sequence_parallel_size: use trainer.ulysses_sequence_parallel_size=2 or 4'],
     [[4, 4, 1], 'trainer.ulysses_sequence_parallel_size: use trainer.ulysses_sequence_parallel_size=2'],
     [[1, 16, 1], 'trainer.tensor_model_parallel_size: use trainer.tensor_model_parallel_size=8'],
-    [[1, 1, 5], 'trainer.expert_model_parallel_size: use trainer.expert_model_parallel_size=4 or 8'],
+    [[1, 1, 5], 'trainer.expert_model_parallel_size: use trainer.expert_model_parallel_size=2'],
+    [[1, 4, 3], 'trainer.expert_model_parallel_size: use trainer.expert_model_parallel_size=4'],
     [[1, 4, 2], 'trainer.expert_model_parallel_size: use trainer.expert_model_parallel_size=4'],
   ] as const)('may not by %o', ([ulysses, tensor, expert], text) => {
     expect(issues(sizes(ulysses, tensor, expert))).toEqual([text]);
+  });
+
+  it('are told of their number where it was forgotten', () => {
+    const trainer = { fsdp_size: 1 };
+    expect(issues(mergeTrees(sizes(4, 1, 1), { trainer }))).toEqual(['trainer.fsdp_size: use trainer.fsdp_size=4']);
+    expect(issues(mergeTrees(sizes(2, 1, 3), { trainer }))).toEqual(['trainer.fsdp_size: use trainer.fsdp_size=6']);
   });
 
   it('share no layers with an adapter, but their tokens', () => {

@@ -11,21 +11,22 @@ export function divisionIssues(recipe: Recipe): RecipeIssue[] {
   const { expert_model_parallel_size: experts } = trainer;
   // Another check refuses the native engine with more than one process.
   if (trainer.engine === 'native' || divisionOf(trainer) === undefined) return [];
+  const needed = leastCommonMultiple(sequence * tensor, experts);
+  // One process alone: the number of processes was forgotten.
+  if (ranks === 1 && needed > 1)
+    return [
+      {
+        path: 'trainer.fsdp_size',
+        message: 'the processes that share a model are among these',
+        expected: `a multiple of ${needed}`,
+        received: '1',
+        hint: `use trainer.fsdp_size=${needed}`,
+      },
+    ];
   return [
     ...dividing('tensor_model_parallel_size', tensor, ranks),
     ...(ranks % tensor === 0 ? dividing('ulysses_sequence_parallel_size', sequence, ranks, tensor) : []),
-    ...dividing('expert_model_parallel_size', experts, ranks),
-    ...(experts > 1 && ranks % experts === 0 && experts % tensor !== 0
-      ? [
-          {
-            path: 'trainer.expert_model_parallel_size',
-            message: 'processes that share matrices are among those that share experts',
-            expected: `a multiple of trainer.tensor_model_parallel_size (${tensor})`,
-            received: `${experts}`,
-            hint: `use trainer.expert_model_parallel_size=${tensor}`,
-          },
-        ]
-      : []),
+    ...expertIssues(experts, ranks, tensor),
     ...(trainsAdapter(recipe) && (tensor > 1 || experts > 1)
       ? [
           {
@@ -38,6 +39,31 @@ export function divisionIssues(recipe: Recipe): RecipeIssue[] {
         ]
       : []),
   ];
+}
+
+/** Processes that share matrices are among those that share experts. */
+function expertIssues(experts: number, ranks: number, tensor: number): RecipeIssue[] {
+  if (experts === 1 || (ranks % experts === 0 && experts % tensor === 0)) return [];
+  const able = divisorsOf(ranks).filter((one) => one > 1 && one % tensor === 0);
+  const matrices = tensor === 1 ? '' : `, or is no multiple of trainer.tensor_model_parallel_size (${tensor})`;
+  return [
+    {
+      path: 'trainer.expert_model_parallel_size',
+      message: `it does not divide the ${ranks} processes of trainer.fsdp_size${matrices}`,
+      expected: able.length === 0 ? '1' : able.join(' or '),
+      received: `${experts}`,
+      hint: `use trainer.expert_model_parallel_size=${able[0] ?? 1}`,
+    },
+  ];
+}
+
+const divisorsOf = (total: number): number[] =>
+  Array.from({ length: total }, (_, i) => i + 1).filter((one) => total % one === 0);
+
+function leastCommonMultiple(a: number, b: number): number {
+  let sum = a;
+  while (sum % b !== 0) sum += a;
+  return sum;
 }
 
 /** `within`: what divides the processes already. */

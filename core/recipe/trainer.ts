@@ -19,7 +19,7 @@ export const trainerSection = section('How long to train, how often to save and 
     verl: 'model_engine',
   }),
   fsdp_size: key(count, 1, {
-    doc: 'Processes of the torch engine over which a model is divided, one for each device. Each computes a micro-batch.',
+    doc: 'Processes of the torch engine over which a model is divided, one for each device.',
     unit: 'processes',
     change: 'ask',
   }),

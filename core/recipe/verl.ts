@@ -17,6 +17,11 @@ export const MOVED_KEYS: Readonly<Record<string, string>> = {
   sandbox_fusion: 'reward.sandbox_fusion',
   optim: 'actor.optim',
   'trainer.n_gpus_per_node': 'trainer.fsdp_size',
+  'actor.ulysses_sequence_parallel_size': 'trainer.ulysses_sequence_parallel_size',
+  'actor.fsdp_config.ulysses_sequence_parallel_size': 'trainer.ulysses_sequence_parallel_size',
+  'actor.megatron.tensor_model_parallel_size': 'trainer.tensor_model_parallel_size',
+  'actor.megatron.expert_model_parallel_size': 'trainer.expert_model_parallel_size',
+  'actor.fsdp_config.offload_policy': 'trainer.cpu_offload',
   'actor.strategy': 'trainer.engine',
   model_engine: 'trainer.engine',
 };

@@ -15,7 +15,7 @@ const engine = z.strictObject({
   maxTokensPerMicroBatch: some,
   /** Processes over which a model is divided; absent: one. */
   ranks: some.exactOptional(),
-  division: division.exactOptional(),
+  division: division.strict().exactOptional(),
   /** Absent: SHA-256 (core/records/block-hash.ts). */
   blockHash,
 });

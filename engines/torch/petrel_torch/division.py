@@ -5,7 +5,7 @@ of every matrix of a layer. Rank r is at (lane, sequence, tensor), the last one 
 `experts` ranks that follow one another, whatever their lanes. What is left of each division is divided by FSDP2.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.distributed as dist
@@ -87,12 +87,15 @@ class Meshes:
         return None if self.division.tensor == 1 else self.dense["tensor"].get_group()
 
 
-def divide(model, meshes, adapter):
+def divide(model, meshes, adapter, trainable):
     """
     Divides the matrices and experts of a model without weights by transformers' own plans. Gives the modules of divided
-    experts, which FSDP2 divides over other ranks than the rest of their layers.
+    experts, which FSDP2 divides over other ranks than the rest of their layers. A model that does not learn may have
+    none: the policy has them.
     """
     division = meshes.division
+    if not trainable and not any(hasattr(module, "num_experts") for module in model.modules()):
+        division = replace(division, experts=1)
     if division.tensor == division.experts == 1:
         return []
     name = type(model).__name__

@@ -75,7 +75,7 @@ class Training:
         model, stored = self.folder.build()
         use_packed(model, self.division)
         self.routing = Routing.of(model)
-        experts = divide(model, group.meshes, self.folder.adapter is not None)
+        experts = divide(model, group.meshes, self.folder.adapter is not None, self.trainable)
         self.scored = Scored(model, self.head, lambda: group.tick())
         shard(self.scored, group, args["compute"], self.trainable, experts)
         self.activations = Activations(self.scored.layers, self._free_bytes, self._agreed)

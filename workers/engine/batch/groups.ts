@@ -38,7 +38,7 @@ export function wholeGroups(
       'GroupTooLarge',
       `the ${unit.length} responses to the prompt of draw ${at(samples, at(unit, 0)).draw} have ${tokensOf(unit)} tokens; the loss reads them in one micro-batch, which may have ${limit}`,
       {
-        hint: 'raise the limit: petrel resume <run> actor.ppo_max_token_len_per_gpu=<tokens>; or lower rollout.n or data.max_response_length',
+        hint: 'raise the limit: petrel resume <run> actor.ppo_max_token_len_per_gpu=<tokens for each GPU>; or lower rollout.n or data.max_response_length',
       },
     );
   }

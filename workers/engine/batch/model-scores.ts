@@ -61,7 +61,9 @@ async function scoresOf(
   const progress = (done: number, total: number) => context.progress(done, total, 'scores of the reward model');
   if (isOnnxFolder(await host.modelFiles(context, model))) {
     const folder = await host.modelFolder(context, model);
-    const options = { model, folder, alone: profile.deterministic, tokens, progress };
+    // ONNX Runtime is one process, which has the limit of one.
+    const own = tokens / (profile.division?.sequence ?? 1);
+    const options = { model, folder, alone: profile.deterministic, tokens: own, progress };
     return host.onnx.score(samples.map(wholeOf), options);
   }
   const engine = await host.frozen('rewardModel', context, model, profile);

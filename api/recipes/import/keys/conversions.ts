@@ -112,6 +112,23 @@ export const CONVERSIONS = {
       ? left('the model is divided over all GPUs of the machine, and has no replicas')
       : { type: 'none', note: 'the model is divided over the GPUs of one machine' };
   },
+  /** Only what is on is written: another key of the script may ask for it, too. */
+  offload: (on) => (on === true ? value(true) : left('it is not asked for')),
+  sharedSize: (size, valueOf) => sharedSize(size, valueOf),
+  sharedLayers: (size, valueOf, path) => {
+    const adapter = ['model.lora_rank', 'model.lora.rank'].map(valueOf).some((rank) => Number(rank) > 0);
+    if (adapter) return { type: 'none', note: 'the layers of a model with an adapter are not divided so' };
+    const tensor = valueOf('actor.megatron.tensor_model_parallel_size') ?? 1;
+    if (path.includes('expert') && typeof size === 'number' && size % Number(tensor) !== 0)
+      return { type: 'none', note: `it is no multiple of tensor_model_parallel_size ${String(tensor)}` };
+    return sharedSize(size, valueOf);
+  },
+  /** Several GPUs have a share of each sequence. */
+  sharedMicroBatch: (sequences, valueOf) => {
+    const converted = microBatch(sequences, valueOf, valueOf('actor.use_dynamic_bsz') === true);
+    const shares = ulyssesOf(valueOf);
+    return converted.type === 'value' ? value(Math.ceil(Number(converted.value) / shares)) : converted;
+  },
   /** vLLM draws other samples when it is asked again; what is learned from them is repeated. */
   determinism: (on) => (on === true ? value('replay') : left('it is not asked for')),
   dtype: (dtype) => {
@@ -144,6 +161,24 @@ export const defaultGpus = 8;
 export function longestSequence(valueOf: ValueOf): number {
   const lengths = ['data.max_prompt_length', 'data.max_response_length'].map(valueOf);
   return lengths.reduce<number>((sum, length) => sum + (typeof length === 'number' ? length : defaultLength), 0);
+}
+
+/** Sizes that the recipe's check would refuse are not written. */
+function sharedSize(size: unknown, valueOf: ValueOf): Converted {
+  const gpus = valueOf('trainer.n_gpus_per_node');
+  if (typeof gpus !== 'number') return { type: 'none', note: 'the number of GPUs of a machine is not given' };
+  if (typeof size !== 'number' || gpus % size !== 0)
+    return { type: 'none', note: `it does not divide the ${gpus} GPUs of a machine` };
+  return value(size);
+}
+
+const ulyssesKeys = ['actor', 'actor.fsdp_config', 'actor.fsdp'].map((at) => `${at}.ulysses_sequence_parallel_size`);
+
+/** How many GPUs have a share of a sequence. */
+function ulyssesOf(valueOf: ValueOf): number {
+  const sizes = [...ulyssesKeys, 'actor.veomni.ulysses_parallel_size'].map(valueOf);
+  const size = sizes.find((one) => typeof one === 'number') ?? 1;
+  return sharedSize(size, valueOf).type === 'value' ? Number(size) : 1;
 }
 
 function microBatch(sequences: unknown, valueOf: ValueOf, dynamic: boolean): Converted {

@@ -1,3 +1,4 @@
+import type { Tree } from '../../../../core/recipe/index.ts';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { recipeKey, recipeSections } from '../../../../core/recipe/keys.ts';
@@ -243,7 +244,18 @@ describe('a key of verl’s engines', () => {
 
   it('that asks for host memory is met by the native engine, and by all models of torch', () => {
     expect(outcomeOf(`${fsdp}.param_offload=True`)?.outcome).toBe('met');
-    expect(onGpus(`${fsdp}.param_offload=True`)).toMatchObject({ petrel: 'trainer.cpu_offload', written: true });
+    const state = onGpus(`${fsdp}.param_offload=True`);
+    expect([state?.outcome, state?.petrel, Object.hasOwn(state ?? {}, 'written')]).toEqual([
+      'differs',
+      'trainer.cpu_offload',
+      false,
+    ]);
+    expect(onGpus(`${fsdp}.offload_policy=True`)).toMatchObject({ petrel: 'trainer.cpu_offload', written: true });
+    for (const keys of [
+      [`${fsdp}.offload_policy=True`, `${fsdp}.optimizer_offload=False`],
+      [`${fsdp}.optimizer_offload=False`, `${fsdp}.offload_policy=True`],
+    ])
+      expect(imported(keys, { engine: 'torch' }).tree).toMatchObject({ trainer: { cpu_offload: true } });
     expect(onGpus('actor_rollout_ref.ref.fsdp_config.param_offload=True')).toMatchObject({
       outcome: 'none',
       reason: 'offload',
@@ -292,10 +304,29 @@ describe('a key of verl’s engines', () => {
     ['megatron.tensor_model_parallel_size', 'tensor_model_parallel_size'],
     ['megatron.expert_model_parallel_size', 'expert_model_parallel_size'],
   ])('%s divides what the processes of torch compute', (key, name) => {
-    const ofActor = onGpus(`actor_rollout_ref.actor.${key}=2`);
+    const eight = 'trainer.n_gpus_per_node=8';
+    const ofActor = onGpus(`actor_rollout_ref.actor.${key}=2`, eight);
     expect(ofActor).toMatchObject({ petrel: `trainer.${name}`, written: 2 });
     expect(onGpus(`actor_rollout_ref.ref.${key}=2`)?.outcome).toBe('differs');
     expect(onGpus(`critic.${key}=1`)?.outcome).toBe('met');
+    // What the recipe's check would refuse is not written.
+    expect(onGpus(`actor_rollout_ref.actor.${key}=3`, eight)?.outcome).toBe('none');
+    expect(onGpus(`actor_rollout_ref.actor.${key}=2`)?.outcome).toBe('none');
+    if (!key.startsWith('megatron')) return;
+    const lora = 'actor_rollout_ref.model.lora.rank=16';
+    expect(onGpus(`actor_rollout_ref.actor.${key}=2`, eight, lora)?.outcome).toBe('none');
+  });
+
+  it('Ulysses shares the sequences of a micro-batch among the GPUs', () => {
+    const given = ['trainer.n_gpus_per_node=8', 'data.max_prompt_length=1024', 'data.max_response_length=31744'];
+    const ulysses = 'actor_rollout_ref.actor.ulysses_sequence_parallel_size=2';
+    const limit = (...keys: readonly string[]) =>
+      (imported([...given, ...keys], { engine: 'torch' }).tree['actor'] as Tree | undefined)?.[
+        'ppo_max_token_len_per_gpu'
+      ];
+    expect([limit(), limit(ulysses)]).toEqual([32768, undefined]);
+    const four = 'actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=4';
+    expect([limit(four), limit(four, ulysses)]).toEqual([4 * 32768, 2 * 32768]);
   });
 
   it('of precision chooses the arithmetic, or is told that sums stay in fp32', () => {

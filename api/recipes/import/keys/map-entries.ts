@@ -97,7 +97,9 @@ function withRoom(tree: Tree, valueOf: ValueOf, kind: 'rl' | 'sft'): Tree {
   const longest = kind === 'sft' ? valueOf('data.max_length') : longestSequence(valueOf);
   const isSet = path.split('.').reduce<unknown>((at, name) => (at as Tree | undefined)?.[name], tree) !== undefined;
   if (isSet || typeof longest !== 'number' || longest <= Number(recipeKey(path)?.default)) return tree;
-  return setAt(tree, path.split('.'), longest);
+  const { trainer } = tree as { readonly trainer?: { readonly ulysses_sequence_parallel_size?: number } };
+  const limit = Math.ceil(longest / (trainer?.ulysses_sequence_parallel_size ?? 1));
+  return limit <= Number(recipeKey(path)?.default) ? tree : setAt(tree, path.split('.'), limit);
 }
 
 function resolveAll(all: readonly Entry[], { kind, env, holesIn = () => [] }: ImportOptions): Known[] {

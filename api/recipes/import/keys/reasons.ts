@@ -5,7 +5,7 @@ export const REASONS = {
   activations:
     'It computes activations again in the backward pass to save memory. petrel’s engines decide that by the memory that is free; results do not depend on it.',
   offload:
-    'It moves activations, or the weights of one model of several, to host memory. The torch engine keeps them on its devices; trainer.fsdp_size divides them, and trainer.cpu_offload moves all weights and moments.',
+    'It moves activations, or the weights of one model of several, to host memory. trainer.fsdp_size divides them, and trainer.cpu_offload=true keeps weights, gradients and moments of all models in the machine’s own memory.',
   parallel:
     'It splits a model or a sequence over devices. petrel divides by trainer.fsdp_size, and with --engine torch by Ulysses, tensors and experts; it has no pipeline or context parallelism.',
   samplerLayout:

@@ -108,20 +108,48 @@ const alike = 'all models of a run are divided in the same way';
 /** What becomes of the number of GPUs where the model is divided over them. */
 export const GPU_RULES: readonly Rule[] = [
   {
-    verl: 'actor.**.(param_offload|optimizer_offload|grad_offload|offload_policy|enable_fsdp_offload)',
+    verl: 'actor.**.(offload_policy|enable_fsdp_offload)',
     to: 'trainer.cpu_offload',
-    how: 'weights, gradients and moments of all models lie in the machine’s own memory, and AdamW computes there',
+    how: 'weights, gradients and moments of all models lie in the machine’s own memory',
+    convert: 'offload',
+  },
+  {
+    verl: 'actor.**.(param_offload|optimizer_offload|grad_offload)',
+    to: 'trainer.cpu_offload',
+    how: 'the state stays on the GPUs beside vLLM; trainer.cpu_offload=true keeps it in the machine’s own memory',
+    write: false,
     met: off,
   },
   {
     verl: '(actor|actor.fsdp_config|actor.fsdp).ulysses_sequence_parallel_size',
     to: 'trainer.ulysses_sequence_parallel_size',
+    convert: 'sharedSize',
+    met: one,
+  },
+  {
+    verl: 'actor.veomni.ulysses_parallel_size',
+    to: 'trainer.ulysses_sequence_parallel_size',
+    convert: 'sharedSize',
     met: one,
   },
   {
     verl: 'actor.megatron.(tensor_model_parallel_size|expert_model_parallel_size)',
     to: 'trainer.$1',
+    convert: 'sharedLayers',
     met: one,
+  },
+  {
+    verl: 'actor.veomni.expert_parallel_size',
+    to: 'trainer.expert_model_parallel_size',
+    convert: 'sharedLayers',
+    met: one,
+  },
+  {
+    verl: 'actor.(ppo_micro_batch_size_per_gpu|ppo_micro_batch_size)',
+    to: 'actor.ppo_max_token_len_per_gpu',
+    how: 'a forward pass is bounded in tokens: this number of sequences of full length',
+    convert: 'sharedMicroBatch',
+    met: [null],
   },
   {
     verl: '(ref|critic|critic.model).**.(ulysses_sequence_parallel_size|tensor_model_parallel_size|expert_model_parallel_size)',
