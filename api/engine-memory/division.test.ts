@@ -45,6 +45,11 @@ describe('a model that is to be divided', () => {
       'trainer.ulysses_sequence_parallel_size=2: config.json has layers that attend by a mask of the whole pack, whose tokens cannot be divided; use 1',
     ],
     [
+      { rope_scaling: { rope_type: 'longrope', short_factor: [1], long_factor: [1] } },
+      { sequence: 2 },
+      'trainer.ulysses_sequence_parallel_size=2: config.json has longrope positions, which follow from the length of a whole sequence; use 1',
+    ],
+    [
       {},
       { experts: 2 },
       'trainer.expert_model_parallel_size=2: config.json has no experts; use 1, and trainer.fsdp_size to divide the model',

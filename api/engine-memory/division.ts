@@ -24,12 +24,25 @@ export async function refuseDivision(model: ModelRef, division: Division): Promi
   const key = 'ulysses_sequence_parallel_size';
   if (own % sequence !== 0 || (ownKeys % sequence !== 0 && sequence % ownKeys !== 0))
     refuse(key, sequence, headsText(heads, keys), common(own, ownKeys));
+  const stretched = ropeTypes(config['rope_parameters'] ?? config['rope_scaling']).find((type) =>
+    ['dynamic', 'longrope', 'su'].includes(type),
+  );
+  if (sequence > 1 && stretched !== undefined)
+    refuse(key, sequence, `${stretched} positions, which follow from the length of a whole sequence`, 'use 1');
   if (sequence > 1 && shape.layers.some(({ attention }) => attention.isMasked))
     refuse(key, sequence, 'layers that attend by a mask of the whole pack, whose tokens cannot be divided', 'use 1');
   if (among > 1 && experts.length === 0)
     refuse('expert_model_parallel_size', among, 'no experts', 'use 1, and trainer.fsdp_size to divide the model');
   const odd = experts.find((count) => count % among !== 0);
   if (odd !== undefined) refuse('expert_model_parallel_size', among, `${odd} experts`, common(odd));
+}
+
+/** Kinds of rotary positions, of all types of layers. */
+function ropeTypes(given: unknown): string[] {
+  if (typeof given !== 'object' || given === null) return [];
+  const { rope_type: type, type: former } = given as Readonly<Record<string, unknown>>;
+  const own = [type, former].filter((name): name is string => typeof name === 'string');
+  return [...own, ...Object.values(given).flatMap(ropeTypes)];
 }
 
 const headsText = (heads: number, keys: number): string =>

@@ -4,7 +4,9 @@
  * values that a cache keeps for a position of a layer:
  *
  *   weights     hf: 4 P, and in bf16 2 P that compute (decoding.py). vllm: c P, divided over the cards of a model
- *   hostCopy    vllm: 4 P, the published weights in the machine's memory, which its processes share (sampler_model.py)
+ *   hostCopy    vllm: 4 P, the published weights in a file in memory, which its processes share (weights.py); in bf16
+ *               less from the first update on. Of an adapter only its own
+ *   probe       vllm: c P, transformers' model with the same weights, which scores the first samples (sampling.py)
  *   adapter     vllm, hf: of a model with an adapter its base as above, and 4 T of the adapter
  *   kvCache     c K layers S L. vllm: blocks of 128 tokens and one more for each sample, at most 40 % of what is free
  *               (sampling.py), and at least one sample's. hf: twice a layer's, since its cache grows by copies
@@ -58,7 +60,8 @@ const copiesOf = ({ cardBytes, cards = 1, tensorParallel = 1 }: ProcessWanted): 
 export const vllmPlans: EnginePlans = samplerPlans((wanted, _shape, sizes) => {
   const { tensorParallel = 1 } = wanted;
   const { weights, adapter, loading, compute, oneToken, step, room } = sizes;
-  const host: Parts = { hostCopy: weights, adapter };
+  const host: Parts = { hostCopy: adapter > 0 ? adapter : weights };
+  const probe: Parts = { probe: compute };
   const onCards = wanted.cardBytes !== undefined;
   const bytes = wanted.cardBytes ?? wanted.machineBytes;
   const model: Parts = { weights: compute / tensorParallel };
@@ -75,12 +78,12 @@ export const vllmPlans: EnginePlans = samplerPlans((wanted, _shape, sizes) => {
   const library = { libraries: (processes + leaders) * vllmBytes };
   if (!onCards) {
     const everyOne = Array<Parts>(tensorParallel).fill(computing);
-    const parts = fullest([added(host, { loading }), added(host, ...everyOne)]);
+    const parts = fullest([added(host, { loading }), added(host, probe, ...everyOne)]);
     return [{ device: ownMemory, parts: added(parts, library) }];
   }
   return [
     ...Array.from({ length: processes }, (_, card) => ({ device: cardName(card), parts: computing })),
-    { device: ownMemory, parts: added(host, { loading }, library) },
+    { device: ownMemory, parts: added(host, probe, library) },
   ];
 }, copiesOf);
 

@@ -18,11 +18,13 @@ from petrel_torch.training import Training  # noqa: E402
 from petrel_torch.trial import MODEL, Arrays, fill, place  # noqa: E402
 
 LENGTHS = (40, 17, 30)
+# Its first layer is dense; a layer has an expert that all tokens meet, too.
 MIXTURE = {
     **MODEL,
-    "architectures": ["Qwen3MoeForCausalLM"],
-    "model_type": "qwen3_moe",
+    "architectures": ["Qwen2MoeForCausalLM"],
+    "model_type": "qwen2_moe",
     "moe_intermediate_size": 128,
+    "shared_expert_intermediate_size": 64,
     "num_experts": 4,
     "num_experts_per_tok": 2,
     "mlp_only_layers": [0],

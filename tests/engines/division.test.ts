@@ -46,6 +46,17 @@ describe.each<Division>([{ sequence: 2 }, { tensor: 2 }])('divided by %o', (divi
   engineContract('torch', torchHere(), hfHere(), { ranks: 2, division }),
 );
 
+it.each([1, 2])(
+  'what a rank has of a state is what its indices say, whatever bytes are asked for (seed %i)',
+  async (seed) => {
+    const { python = '' } = readEnvironment(petrelHome(), 'torch-cpu') ?? {};
+    const script = join(packageRoot(), 'tests/engines/segments.py');
+    const args = ['-I', '-B', script, join(packageRoot(), 'engines/torch'), String(seed)];
+    const { stdout } = await promisify(execFile)(python, args);
+    expect(stdout).toContain('compared 2000');
+  },
+);
+
 it('all ranks compute the same layers again, and every gradient has the same bits', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'petrel-divided-'));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,4 +1,5 @@
 /** The engines on which a run of the suite is disturbed, and what a seed makes of them. */
+import { at } from '../../core/at.ts';
 import type { Tree } from '../../core/recipe/index.ts';
 import { readEnvironment } from '../../infra/engines/environment.ts';
 import { petrelHome } from '../../infra/home.ts';
@@ -33,23 +34,37 @@ export interface Variant {
   readonly deterministic: boolean | 'replay';
   /** Trains a low-rank adapter. */
   readonly adapter: boolean;
+  /** What the processes share beside the parameters. */
+  readonly shared: 'nothing' | 'tokens' | 'matrices';
 }
 
-/** The native engine, which samples for some of these runs, has no adapters. */
+/** The native engine, which samples for some of these runs, has no adapters; those share no matrices. */
 export function variantOf({ sampler }: EngineChoice, seed: number): Variant {
-  if (sampler === 'native') return { deterministic: seed % 4 !== 0, adapter: false };
-  return { deterministic: seed % 2 === 1 ? 'replay' : false, adapter: seed % 3 === 0 };
+  const shared = at(['nothing', 'tokens', 'matrices'] as const, Math.floor(seed / 2) % 3);
+  if (sampler === 'native') return { deterministic: seed % 4 !== 0, adapter: false, shared };
+  const adapter = seed % 3 === 0;
+  return {
+    deterministic: seed % 2 === 1 ? 'replay' : false,
+    adapter,
+    shared: adapter && shared === 'matrices' ? 'tokens' : shared,
+  };
 }
 
 /** Additions to the recipe of the suite. */
-export function engineRecipe({ trainer, sampler }: EngineChoice, { deterministic, adapter }: Variant): Tree {
+export function engineRecipe({ trainer, sampler }: EngineChoice, { deterministic, adapter, shared }: Variant): Tree {
   return {
     deterministic,
-    trainer: { engine: trainer, fsdp_size: trainerRanks },
+    trainer: {
+      engine: trainer,
+      fsdp_size: trainerRanks,
+      ...(shared === 'tokens' && { ulysses_sequence_parallel_size: trainerRanks }),
+      ...(shared === 'matrices' && { tensor_model_parallel_size: trainerRanks }),
+    },
     rollout: { name: sampler },
     ...(adapter && { model: { lora_rank: 4, lora_alpha: 8 } }),
   };
 }
 
-export const engineTitle = ({ trainer, sampler }: EngineChoice, { deterministic, adapter }: Variant): string =>
-  `${trainer}${adapter ? ' with an adapter' : ''}, ${sampler}, deterministic: ${deterministic}`;
+export const engineTitle = ({ trainer, sampler }: EngineChoice, { deterministic, adapter, shared }: Variant): string =>
+  `${trainer}${adapter ? ' with an adapter' : ''}${shared === 'nothing' ? '' : ` that shares ${shared}`}, ${sampler}, ` +
+  `deterministic: ${deterministic}`;

@@ -16,11 +16,15 @@ SHARE = 0.5
 
 
 class Activations:
-    def __init__(self, layers, free, agreed=lambda amount: amount):
+    def __init__(self, layers, free, agreed=lambda amount: amount, nested=()):
         """
         `free()`: bytes that a pass may count on, half of which it takes. `agreed(bytes)`: the most that any of the
-        ranks says that compute a layer together; what one computes again all do.
+        ranks says that compute a layer together; what one computes again all do. `nested`: modules within layers that FSDP2
+        gathers by themselves: their weights are not there yet when their layer begins.
         """
+        self.kept = None
+        for module in nested:
+            module.register_forward_pre_hook(self._weights_are_there)
         self.free, self.agreed = free, agreed
         self.left, self.largest = 0, 0
         self.surroundings = nullcontext
@@ -54,9 +58,10 @@ class Activations:
                     context_fn=lambda: (nullcontext(), around()),
                     **kwargs,
                 )
-            kept = Kept(layer)
+            kept = self.kept = Kept(layer)
             with saved_tensors_hooks(kept.pack, kept.unpack):
                 out = forward(*args, **kwargs)
+            self.kept = None
             bytes_ = self.agreed(kept.bytes)
             self.left -= bytes_
             self.largest = max(self.largest, bytes_)
@@ -65,12 +70,21 @@ class Activations:
         return kept_or_again
 
 
+    def _weights_are_there(self, module, _args):
+        if self.kept is not None:
+            self.kept.without(module)
+
+
 class Kept:
     """Counts the bytes that autograd keeps of one layer, without its weights, each block of memory once."""
 
     def __init__(self, layer):
-        self.seen = {local(parameter).untyped_storage().data_ptr() for parameter in layer.parameters()}
-        self.bytes = 0
+        self.seen, self.bytes = set(), 0
+        self.without(layer)
+
+    def without(self, module):
+        """Its weights do not count."""
+        self.seen |= {local(parameter).untyped_storage().data_ptr() for parameter in module.parameters()}
 
     def pack(self, tensor):
         storage = local(tensor).untyped_storage()

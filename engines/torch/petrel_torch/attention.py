@@ -90,12 +90,30 @@ def use_packed(model, division):
 def require_shares(config, division):
     """Each rank attends with a share of the heads; heads of keys that are too few are repeated."""
     key = "trainer.ulysses_sequence_parallel_size"
+    # Their frequencies follow from the longest sequence that a rank sees.
+    stretched = rope_types(config) & {"dynamic", "longrope"}
+    if stretched:
+        raise InvalidInput(
+            f"{key}={division.sequence}: a {config.model_type} with {min(stretched)} positions rotates by the length of "
+            "the whole sequence, which a rank with a share of it does not know. Expected 1"
+        )
     heads = config.num_attention_heads // division.tensor
     keys = (getattr(config, "num_key_value_heads", None) or config.num_attention_heads) // division.tensor
     ranks = division.sequence
     if heads % ranks or (keys % ranks and ranks % keys):
         of = "" if division.tensor == 1 else f" that each of {division.tensor} ranks has"
         raise InvalidInput(f"{key}={ranks} does not divide the {heads} heads and {keys} heads of keys{of}")
+
+
+def rope_types(config):
+    """The kinds of rotary positions that a model has, of all its types of layers."""
+    found, waiting = set(), [getattr(config, "rope_parameters", None), getattr(config, "rope_scaling", None)]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            found |= {one[name] for name in ("rope_type", "type") if isinstance(one.get(name), str)}
+            waiting += one.values()
+    return found
 
 
 def types_of(model):

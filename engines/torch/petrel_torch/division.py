@@ -14,9 +14,11 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor
 
 from .errors import InvalidInput
+from .layers import layers_of
 
 # What stands for a module or a parameter of experts in transformers' plans.
 DISPATCH = "ep_dispatch_experts"
+OF_EXPERTS = {DISPATCH, "grouped_gemm"}
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,8 @@ class Meshes:
         if division.experts > 1:
             shape = (division.ranks // division.experts, division.experts)
             self.sparse = init_device_mesh(kind, shape, mesh_dim_names=("copies", "experts"))
+        # All ranks, on their processors: for what they must agree on while their devices compute.
+        self.hosts = None if division.is_plain else dist.new_group(backend="gloo")
         # Ranks that have shares of the same tokens.
         self.sequence = None
         if division.sequence > 1:
@@ -120,17 +124,19 @@ def divide(model, meshes, adapter, trainable):
         matrices, experts, _ = model._resolve_parallel_plans(whole)
     except ValueError as error:
         raise InvalidInput(f"transformers does not divide a {name}: {error}") from error
+    modules = dict(model.named_modules())
     if division.tensor > 1:
         require_heads(model.config, division.tensor, "trainer.tensor_model_parallel_size")
         # Embedding and head are divided by FSDP2 alone: what a head gives is computed in chunks of all words.
-        inside = f"{model.base_model_prefix}.layers."
-        matrices = {key: style for key, style in matrices.items() if key.startswith(inside)}
-        apply_tensor_parallelism(model, meshes.dense["tensor"], matrices)
+        layers = [f"{key}." for key, module in modules.items() if module in set(layers_of(model))]
+        matrices = {key: style for key, style in matrices.items() if key.startswith(tuple(layers))}
+        if not matrices and division.experts == 1:
+            raise InvalidInput(f"transformers has no plan that divides the matrices of a {name}")
+        apply_tensor_parallelism(model, meshes.dense["tensor"], {**matrices, **norms_of_heads(modules, matrices)})
     if division.experts == 1:
         return []
-    if DISPATCH not in experts.values():
-        raise InvalidInput(f"transformers does not divide the experts of a {name}")
-    modules = dict(model.named_modules())
+    if DISPATCH not in experts.values() or not set(experts.values()) <= OF_EXPERTS:
+        raise InvalidInput(f"transformers has no plan that divides the experts of a {name} alone")
     divided = [modules[key] for key, style in experts.items() if style == DISPATCH]
     for module in divided:
         if module.num_experts % division.experts:
@@ -141,6 +147,25 @@ def divide(model, meshes, adapter, trainable):
     same = meshes.dense["tensor"] if division.tensor > 1 else alone(meshes.all)
     apply_expert_parallelism(model, meshes.sparse["experts"], same, experts, "all_to_all")
     return divided
+
+
+def norms_of_heads(modules, matrices):
+    """
+    Norms of queries and keys by head that a plan forgets: a rank meets its own heads alone, so the gradients of the
+    norm, which all ranks have, are sums over the ranks.
+    """
+    found = {}
+    for key, style in matrices.items():
+        at, _, name = key.rpartition(".")
+        if style != "colwise" or name not in ("q_proj", "k_proj"):
+            continue
+        for norm in (f"{at}.{name[0]}_{kind}" for kind in ("norm", "layernorm")):
+            if norm not in modules or norm in matrices:
+                continue
+            if any(one.ndim > 1 for one in modules[norm].parameters()):
+                raise InvalidInput(f"{norm} has weights for each head, which are not divided with the heads")
+            found[norm] = "replicated_with_grad_allreduce"
+    return found
 
 
 def alone(mesh):
@@ -163,11 +188,59 @@ def local(tensor):
 
 @dataclass(frozen=True)
 class Segment:
-    """Elements [start, start + elements) of a whole tensor, which a rank has from `first` of its own on."""
+    """
+    `count` rows of a whole tensor that a rank has: of `elements` each, row k from element `start` + k `stride` on. Among
+    the rank's own elements it begins at `first` + k `step`.
+    """
 
     start: int
     elements: int
     first: int
+    count: int = 1
+    stride: int = 0
+    step: int = 0
+
+    @property
+    def end(self):
+        """Element after the last one."""
+        return self.start + (self.count - 1) * self.stride + self.elements
+
+    def row(self, k):
+        return Segment(self.start + k * self.stride, self.elements, self.first + k * self.step)
+
+    def moved(self, by):
+        return replace(self, start=self.start + by)
+
+    def within(self, low, high):
+        """What lies in elements [low, high): whole rows, and rows that are cut."""
+        if self.start >= low and self.end <= high:
+            return [self]
+        if self.count == 1:
+            start, end = max(low, self.start), min(high, self.end)
+            if start >= end:
+                return []
+            return [Segment(start, end - start, self.first + start - self.start)]
+        # Rows that begin before `high` and end after `low`; of these, the whole ones.
+        begin = max(0, -(-(low - self.start - self.elements + 1) // self.stride))
+        end = min(self.count, -(-(high - self.start) // self.stride))
+        if begin >= end:
+            return []
+        whole_begin = begin + (self.row(begin).start < low)
+        whole_end = max(whole_begin, end - (self.row(end - 1).end > high))
+        found = [piece for k in range(begin, whole_begin) for piece in self.row(k).within(low, high)]
+        if whole_begin < whole_end:
+            one = self.row(whole_begin)
+            found.append(replace(self, start=one.start, first=one.first, count=whole_end - whole_begin))
+        return found + [piece for k in range(whole_end, end) for piece in self.row(k).within(low, high)]
+
+    def of_rank(self, values):
+        """[count, elements]: its part of the rank's own elements. It is no copy."""
+        return values.as_strided((self.count, self.elements), (self.step, 1), values.storage_offset() + self.first)
+
+    def of_whole(self, values, at):
+        """[count, elements]: its part of elements of the whole tensor, the first of which is `at`. It is no copy."""
+        offset = values.storage_offset() + self.start - at
+        return values.as_strided((self.count, self.elements), (self.stride, 1), offset)
 
 
 def spans_of(tensor):
@@ -207,25 +280,41 @@ def cut(ranges, parts, ranks, rank):
 
 
 def segments_of(shape, spans):
-    """What lies in one piece, in the order of the rank's own elements, which is that of the whole tensor."""
+    """What a rank has of a tensor, in the order of its own elements, which is that of the whole tensor."""
     inner, dims = 1, len(shape)
     while dims > 0 and spans[dims - 1] == [(0, shape[dims - 1])]:
         dims -= 1
         inner *= shape[dims]
-    found = [0]
-    # Starts of the outer dimensions' slices, then ranges of the innermost one that is divided.
-    for dim in range(dims - 1):
-        stride = inner
-        for size in shape[dim + 1 : dims]:
-            stride *= size
-        found = [base + index * stride for base in found for start, end in spans[dim] for index in range(start, end)]
-    ranges = spans[dims - 1] if dims > 0 else [(0, 1)]
+    if dims == 0:
+        return [Segment(0, inner, 0)] if inner > 0 else []
+    ranges, stride = spans[dims - 1], shape[dims - 1] * inner
+    step = sum(end - start for start, end in ranges) * inner
+    if step == 0:
+        return []
     segments, first = [], 0
-    for base in found:
+    for base, count in rows_of(shape[: dims - 1], spans[: dims - 1]):
+        within = first
         for start, end in ranges:
-            segments.append(Segment(base + start * inner, (end - start) * inner, first))
-            first += (end - start) * inner
-    return [one for one in segments if one.elements > 0]
+            row = Segment(base * stride + start * inner, (end - start) * inner, within)
+            segments.append(row if count == 1 else replace(row, count=count, stride=stride, step=step))
+            within += row.elements
+        first += count * step
+    return segments
+
+
+def rows_of(shape, spans):
+    """[(first, count)]: which of the rows before the innermost dimension that is divided."""
+    if not shape:
+        return [(0, 1)]
+    whole = 1
+    for size in shape[1:]:
+        whole *= size
+    if all(ranges == [(0, size)] for size, ranges in zip(shape[1:], spans[1:], strict=True)):
+        return [(start * whole, (end - start) * whole) for start, end in spans[0]]
+    below = rows_of(shape[1:], spans[1:])
+    return [
+        (index * whole + first, count) for start, end in spans[0] for index in range(start, end) for first, count in below
+    ]
 
 
 def part_at(values, spans):

@@ -16,6 +16,7 @@ from transformers import (
 
 from .errors import InvalidInput
 from .head import HeadOutputs, LogitForm
+from .layers import layers_of
 
 classes = {
     "tokens": AutoModelForCausalLM,
@@ -118,14 +119,6 @@ def body_of(model):
 def head_of(model):
     """The layer on top of a classifier; transformers' models call it `score` or `classifier`."""
     return model.score if hasattr(model, "score") else model.classifier
-
-
-def layers_of(model):
-    names = set(model._no_split_modules or [])
-    found = [module for module in model.modules() if type(module).__name__ in names]
-    if not found:
-        raise InvalidInput(f"{type(model).__name__} does not say which of its modules are layers")
-    return found
 
 
 def shard(scored, group, compute, trainable, experts):

@@ -1,13 +1,14 @@
 """
 The state of a model as flat arrays: the tensors of its folder one after the other, names ascending. A rank has a piece
-of each parameter: of a tensor of the folder one run where FSDP2 alone divides it, else one for each row.
+of each parameter: rows of it that follow one another, or a part of each row.
 """
 
 import os
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from dataclasses import dataclass
 
 import torch
+
 from .division import holders_of, local, part_at, segments_of, spans_of
 from .names import held
 
@@ -32,10 +33,9 @@ class Piece:
 
     def take_part(self, first, values):
         """Of values of the tensor from element `first` on, those that this rank has."""
-        weights, end = self.weights, first + len(values)
-        for one in overlapping(self.segments, first, end):
-            low, high = max(first, one.start), min(end, one.start + one.elements)
-            weights[one.first + low - one.start : one.first + high - one.start] = values[low - first : high - first]
+        for each in self.segments:
+            for one in each.within(first, first + len(values)):
+                one.of_rank(self.weights).copy_(one.of_whole(values, first))
 
     def forget_moments(self):
         if self.learns:
@@ -58,13 +58,13 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Run:
-    """Elements [start, end) of every flat array: this rank has them in its piece, from `first` on."""
+class Stretch:
+    """A tensor of the folder: elements [start, end) of every flat array, and what this rank has of them."""
 
     start: int
     end: int
     piece: Piece
-    first: int
+    segments: list
 
 
 class State:
@@ -76,17 +76,15 @@ class State:
         self.parameters = parameters_of(model, tensors, stored)
         self.pieces = list(pieces.values())
         self.learning = [piece for piece in self.pieces if piece.learns and piece.weights.numel() > 0]
-        self.runs = []
+        self.stretches = []
         offset = 0
         for one in stored:
-            piece = pieces[one.source]
-            for segment in overlapping(piece.segments, one.first, one.first + one.elements):
-                low = max(one.first, segment.start)
-                high = min(one.first + one.elements, segment.start + segment.elements)
-                start = offset + low - one.first
-                self.runs.append(Run(start, start + high - low, piece, segment.first + low - segment.start))
+            piece, end = pieces[one.source], one.first + one.elements
+            own = [part.moved(offset - one.first) for each in piece.segments for part in each.within(one.first, end)]
+            if own:
+                self.stretches.append(Stretch(offset, offset + one.elements, piece, own))
             offset += one.elements
-        self._starts = [run.start for run in self.runs]
+        self._ends = [stretch.end for stretch in self.stretches]
         self.steps = 0
 
     def put(self, part, dtype, start, data):
@@ -94,45 +92,86 @@ class State:
         Takes bytes of a part's values in `dtype`, from byte `start` on, as far as this rank has them. They may begin
         and end in the middle of a value.
         """
-        for values, first, last, some in self._overlaps(part, dtype, start, data):
+        for values, segment in self._within(part, dtype, start, data):
             if values is not None:
-                stored_bytes(values, dtype, first, last, some, True)
+                move(values, dtype, segment, start, data, True)
 
     def get(self, part, dtype, start, data):
         """The reverse; fp32 becomes bf16 by rounding to the nearest, of two equally near to the even one."""
-        for values, first, last, some in self._overlaps(part, dtype, start, data):
-            if values is None:
-                some.zero_()
-            else:
-                stored_bytes(values, dtype, first, last, some, False)
+        for values, segment in self._within(part, dtype, start, data):
+            move(values, dtype, segment, start, data, False)
 
     def copy(self, part, dtype, start, file, tick):
         """Writes what this rank has of a part to `file`, in which the part begins at byte `start`."""
         width = widths[dtype]
-        for run in self.runs:
-            values = run.piece.part(part)
+        for stretch in self.stretches:
+            values = stretch.piece.part(part)
             if values is None:
                 continue  # 0, as is what was never written
-            for low in range(run.start, run.end, copied_values):
-                high = min(run.end, low + copied_values)
-                first = run.first + low - run.start
-                some = values[first : first + high - low].to("cpu", dtypes[dtype]).view(torch.uint8).numpy()
-                write_fully(file, memoryview(some), start + low * width)
-                tick()
+            for segment in stretch.segments:
+                for low in range(segment.start, segment.end, copied_values):
+                    for some in segment.within(low, low + copied_values):
+                        rows = some.of_rank(values).to("cpu", dtypes[dtype]).contiguous().view(torch.uint8).numpy()
+                        for k in range(some.count):
+                            write_fully(file, memoryview(rows[k]), start + some.row(k).start * width)
+                        tick()
 
-    def _overlaps(self, part, dtype, start, data):
-        """(values of a run, bytes [first, last) of them as stored, the part of `data` that has these bytes)"""
+    def _within(self, part, dtype, start, data):
+        """What this rank has of the values that have these bytes, even a part of theirs: (values, segment)."""
         width = widths[dtype]
-        end = start + data.numel()
-        for run in self.runs[max(0, bisect_right(self._starts, start // width) - 1) :]:
-            run_start, run_end = run.start * width, run.end * width
-            if run_start >= end:
+        low, high = start // width, -(-(start + data.numel()) // width)
+        for i in range(bisect_right(self._ends, low), len(self.stretches)):
+            stretch = self.stretches[i]
+            if stretch.start >= high:
                 return
-            low, high = max(start, run_start), min(end, run_end)
-            if low < high:
-                values = run.piece.part(part)
-                mine = None if values is None else values[run.first : run.first + run.end - run.start]
-                yield mine, low - run_start, high - run_start, data[low - start : high - start]
+            values = stretch.piece.part(part)
+            for each in stretch.segments:
+                for segment in each.within(low, high):
+                    yield values, segment
+
+
+# Values that are copied at a time.
+copied_values = 16 << 20
+
+
+def write_fully(file, data, at):
+    while data:
+        written = os.pwrite(file, data, at)
+        data, at = data[written:], at + written
+
+
+dtypes = {"F32": torch.float32, "BF16": torch.bfloat16}
+widths = {name: dtype.itemsize for name, dtype in dtypes.items()}
+
+
+def move(values, dtype, segment, start, data, into_values):
+    """
+    Copies between `data`, whose first byte is byte `start` of the part as it is stored, and a segment of `values`. None
+    for values that are 0.
+    """
+    stored, width = dtypes[dtype], widths[dtype]
+    is_whole = segment.start * width >= start and segment.end * width <= start + data.numel()
+    aligned = (data.storage_offset() + segment.start * width - start) % width == 0
+    if is_whole and aligned:
+        first = segment.start * width - start
+        typed = data[first : segment.end * width - start].view(stored)
+        rows = segment.of_whole(typed, segment.start)
+        if values is None:
+            rows.zero_()
+        elif into_values:
+            segment.of_rank(values).copy_(rows)
+        else:
+            rows.copy_(segment.of_rank(values))
+        return
+    for k in range(segment.count):
+        row = segment.row(k)
+        first, last = max(start, row.start * width), min(start + data.numel(), row.end * width)
+        some = data[first - start : last - start]
+        if values is None:
+            some.zero_()
+            continue
+        mine = values[row.first : row.first + row.elements]
+        stored_bytes(mine, dtype, first - row.start * width, last - row.start * width, some, into_values)
 
 
 def parameters_of(model, tensors, stored):
@@ -148,26 +187,6 @@ def parameters_of(model, tensors, stored):
         }
         for one in stored
     ]
-
-
-def overlapping(segments, start, end):
-    """Of ascending segments, those with elements of [start, end)."""
-    first = bisect_right(segments, start, key=lambda one: one.start + one.elements)
-    return segments[first : bisect_left(segments, end, key=lambda one: one.start)]
-
-
-# Values that are copied at a time.
-copied_values = 16 << 20
-
-
-def write_fully(file, data, at):
-    while data:
-        written = os.pwrite(file, data, at)
-        data, at = data[written:], at + written
-
-
-dtypes = {"F32": torch.float32, "BF16": torch.bfloat16}
-widths = {name: dtype.itemsize for name, dtype in dtypes.items()}
 
 
 def stored_bytes(values, dtype, first, last, data, into_values):

@@ -11,6 +11,7 @@ from torch.optim.adamw import adamw
 from .activations import Activations
 from .attention import Pack, use_packed, within
 from .division import divide, summed
+from .errors import InvalidInput
 from .exchange import Shares, bounds_of
 from .device import free_bytes
 from .folder import ModelFolder
@@ -78,8 +79,11 @@ class Training:
         experts = divide(model, group.meshes, self.folder.adapter is not None, self.trainable)
         self.scored = Scored(model, self.head, lambda: group.tick())
         shard(self.scored, group, args["compute"], self.trainable, experts)
-        self.activations = Activations(self.scored.layers, self._free_bytes, self._agreed)
+        self.activations = Activations(self.scored.layers, self._free_bytes, self._agreed, experts)
         self.state = State(model, stored, group, self.trainable)
+        odd = [one.name for one in self.state.learning if one.holders not in (1, self.division.tensor)]
+        if odd:
+            raise InvalidInput(f"{odd[0]} is divided in a way that no sum of its gradients is known for")
         self.folder.load_base(self.state, group.tick)
         # Maps the number of a kept forward pass to its outputs.
         self.kept = {}
@@ -135,7 +139,11 @@ class Training:
 
     def _free_bytes(self):
         """What is free beside the gradients, which the first backward pass of a step makes."""
-        missing = sum(4 * piece.weights.numel() for piece in self.state.learning if piece.tensor.grad is None)
+        missing = sum(
+            4 * piece.weights.numel()
+            for piece in self.state.learning
+            if piece.tensor.grad is None and piece.weights.device == self.group.device
+        )
         return max(0, free_bytes(self.group) - missing)
 
     def _work(self, lane):
@@ -197,8 +205,8 @@ class Training:
         """The most that any rank says, where ranks compute layers together."""
         if self.division.is_plain:
             return bytes_
-        most = torch.tensor(float(bytes_), device=self.group.device)
-        dist.all_reduce(most, dist.ReduceOp.MAX)
+        most = torch.tensor(float(bytes_))
+        dist.all_reduce(most, dist.ReduceOp.MAX, group=self.group.meshes.hosts)
         return float(most)
 
     def backward(self, args):
