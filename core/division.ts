@@ -32,7 +32,7 @@ export function divisionOf(trainer: DividedTrainer): Division | undefined {
   return Object.keys(division).length === 0 ? undefined : division;
 }
 
-/** Of a model beside the policy, which may have no experts: these are divided where it has some. */
+/** A model beside the policy may have no experts: the engine divides them where it has some. */
 export function frozenDivision(trainer: DividedTrainer): Division | undefined {
   const { experts: _, ...division } = divisionOf(trainer) ?? {};
   return Object.keys(division).length === 0 ? undefined : division;

@@ -19,8 +19,8 @@ class Activations:
     def __init__(self, layers, free, agreed=lambda amount: amount, nested=()):
         """
         `free()`: bytes that a pass may count on, half of which it takes. `agreed(bytes)`: the most that any of the
-        ranks says that compute a layer together; what one computes again all do. `nested`: modules within layers that FSDP2
-        gathers by themselves: their weights are not there yet when their layer begins.
+        ranks says that compute a layer together; what one computes again all do. `nested`: modules within layers that
+        FSDP2 gathers by themselves: their weights are not there yet when their layer begins.
         """
         self.kept = None
         for module in nested:

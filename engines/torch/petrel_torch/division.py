@@ -189,8 +189,8 @@ def local(tensor):
 @dataclass(frozen=True)
 class Segment:
     """
-    `count` rows of a whole tensor that a rank has: of `elements` each, row k from element `start` + k `stride` on. Among
-    the rank's own elements it begins at `first` + k `step`.
+    `count` rows of a whole tensor that a rank has: of `elements` each, row k from element `start` + k `stride` on.
+    Among the rank's own elements it begins at `first` + k `step`.
     """
 
     start: int
@@ -312,9 +312,8 @@ def rows_of(shape, spans):
     if all(ranges == [(0, size)] for size, ranges in zip(shape[1:], spans[1:], strict=True)):
         return [(start * whole, (end - start) * whole) for start, end in spans[0]]
     below = rows_of(shape[1:], spans[1:])
-    return [
-        (index * whole + first, count) for start, end in spans[0] for index in range(start, end) for first, count in below
-    ]
+    indices = [index for start, end in spans[0] for index in range(start, end)]
+    return [(index * whole + first, count) for index in indices for first, count in below]
 
 
 def part_at(values, spans):

@@ -1,7 +1,7 @@
 """
-The calls of a sampler that decodes with vLLM: core/ports/sampler.ts. Published weights come into a file in memory, whose
-digest says what was loaded to the bit; vLLM takes them from there. Of a model with an adapter only the adapter comes:
-vLLM reads the base from its folder once, and gets each version of the adapter under a name of its own.
+The calls of a sampler that decodes with vLLM: core/ports/sampler.ts. Published weights come into a file in memory,
+whose digest says what was loaded to the bit; vLLM takes them from there. Of a model with an adapter only the adapter
+comes: vLLM reads the base from its folder once, and gets each version of the adapter under a name of its own.
 """
 
 import mmap
