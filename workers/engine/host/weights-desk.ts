@@ -121,9 +121,10 @@ export class WeightsDesk {
   }
 
   #ofPolicy(runId: string, publication: string): ReadableWeights | undefined {
+    // Where states are named by their lineage, the weights have the name of what is published.
     const formatOf = ({ tag }: RunState): WeightsFormat | undefined => {
-      if (tag?.weightsDigest === publication) return 'F32';
-      return tag?.publication?.digest === publication ? tag.publication.format : undefined;
+      if (tag?.publication?.digest === publication) return tag.publication.format;
+      return tag?.weightsDigest === publication ? 'F32' : undefined;
     };
     const policy = () => this.#ports.trained().find((one) => one.runId === runId && formatOf(one.state) !== undefined);
     const trained = policy();
