@@ -7,7 +7,7 @@
  *   hostCopy    vllm: 4 P, the published weights in a file in memory, which its processes share (weights.py); in bf16
  *               less from the first update on. Of an adapter only its own
  *   probe       vllm: c P, transformers' model with the same weights, which scores the first samples (sampling.py)
- *   adapter     vllm, hf: of a model with an adapter its base as above, and 4 T of the adapter
+ *   adapter     hf: of a model with an adapter its base as above, and 4 T of the adapter
  *   kvCache     c K layers S L. vllm: blocks of 128 tokens and one more for each sample, at most 40 % of what is free
  *               (sampling.py), and at least one sample's. hf: twice a layer's, since its cache grows by copies
  *   activations a step: vllm of 8,192 tokens, hf of the longest prompt; and 16 V S for the logits of the samples

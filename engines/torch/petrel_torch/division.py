@@ -18,6 +18,8 @@ from .layers import layers_of
 
 # What stands for a module or a parameter of experts in transformers' plans.
 DISPATCH = "ep_dispatch_experts"
+# The style of what all ranks have and use for their own heads. transformers sums its gradients in the type of products.
+OF_HEADS = "replicated_with_grad_allreduce"
 OF_EXPERTS = {DISPATCH, "grouped_gemm"}
 
 
@@ -91,17 +93,24 @@ class Meshes:
         return None if self.division.tensor == 1 else self.dense["tensor"].get_group()
 
 
+@dataclass(frozen=True)
+class Divided:
+    # Modules of experts that are divided: FSDP2 divides what is left over other ranks than the rest of their layers.
+    experts: list
+    # Names of parameters that all ranks have, of whose gradients each has a part.
+    partial: frozenset
+
+
 def divide(model, meshes, adapter, trainable):
     """
-    Divides the matrices and experts of a model without weights by transformers' own plans. Gives the modules of divided
-    experts, which FSDP2 divides over other ranks than the rest of their layers. A model that does not learn may have
-    none: the policy has them.
+    Divides the matrices and experts of a model without weights by transformers' own plans. A model that does not learn
+    may have no experts: the policy has them.
     """
     division = meshes.division
     if not trainable and not any(hasattr(module, "num_experts") for module in model.modules()):
         division = replace(division, experts=1)
     if division.tensor == division.experts == 1:
-        return []
+        return Divided([], frozenset())
     name = type(model).__name__
     if adapter:
         raise InvalidInput(
@@ -124,7 +133,7 @@ def divide(model, meshes, adapter, trainable):
         matrices, experts, _ = model._resolve_parallel_plans(whole)
     except ValueError as error:
         raise InvalidInput(f"transformers does not divide a {name}: {error}") from error
-    modules = dict(model.named_modules())
+    modules, partial = dict(model.named_modules()), frozenset()
     if division.tensor > 1:
         require_heads(model.config, division.tensor, "trainer.tensor_model_parallel_size")
         # Embedding and head are divided by FSDP2 alone: what a head gives is computed in chunks of all words.
@@ -132,9 +141,15 @@ def divide(model, meshes, adapter, trainable):
         matrices = {key: style for key, style in matrices.items() if key.startswith(tuple(layers))}
         if not matrices and division.experts == 1:
             raise InvalidInput(f"transformers has no plan that divides the matrices of a {name}")
-        apply_tensor_parallelism(model, meshes.dense["tensor"], {**matrices, **norms_of_heads(modules, matrices)})
+        of_heads = norms_of_heads(modules, matrices)
+        matrices = {key: style for key, style in matrices.items() if style != OF_HEADS}
+        apply_tensor_parallelism(model, meshes.dense["tensor"], matrices)
+        # A plan names modules and their parameters.
+        partial = frozenset(
+            name for name, _ in model.named_parameters() if name in of_heads or name.rpartition(".")[0] in of_heads
+        )
     if division.experts == 1:
-        return []
+        return Divided([], partial)
     if DISPATCH not in experts.values() or not set(experts.values()) <= OF_EXPERTS:
         raise InvalidInput(f"transformers has no plan that divides the experts of a {name} alone")
     divided = [modules[key] for key, style in experts.items() if style == DISPATCH]
@@ -146,25 +161,25 @@ def divide(model, meshes, adapter, trainable):
             )
     same = meshes.dense["tensor"] if division.tensor > 1 else alone(meshes.all)
     apply_expert_parallelism(model, meshes.sparse["experts"], same, experts, "all_to_all")
-    return divided
+    return Divided(divided, partial)
 
 
 def norms_of_heads(modules, matrices):
     """
-    Norms of queries and keys by head that a plan forgets: a rank meets its own heads alone, so the gradients of the
-    norm, which all ranks have, are sums over the ranks.
+    Norms of queries and keys by head, also those that a plan forgets: all ranks have such a norm, and each meets its
+    own heads alone.
     """
-    found = {}
+    found = {key for key, style in matrices.items() if style == OF_HEADS}
     for key, style in matrices.items():
         at, _, name = key.rpartition(".")
         if style != "colwise" or name not in ("q_proj", "k_proj"):
             continue
         for norm in (f"{at}.{name[0]}_{kind}" for kind in ("norm", "layernorm")):
-            if norm not in modules or norm in matrices:
+            if norm not in modules:
                 continue
             if any(one.ndim > 1 for one in modules[norm].parameters()):
                 raise InvalidInput(f"{norm} has weights for each head, which are not divided with the heads")
-            found[norm] = "replicated_with_grad_allreduce"
+            found.add(norm)
     return found
 
 

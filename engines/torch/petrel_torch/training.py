@@ -76,10 +76,10 @@ class Training:
         model, stored = self.folder.build()
         use_packed(model, self.division)
         self.routing = Routing.of(model)
-        experts = divide(model, group.meshes, self.folder.adapter is not None, self.trainable)
+        self.divided = divide(model, group.meshes, self.folder.adapter is not None, self.trainable)
         self.scored = Scored(model, self.head, lambda: group.tick())
-        shard(self.scored, group, args["compute"], self.trainable, experts)
-        self.activations = Activations(self.scored.layers, self._free_bytes, self._agreed, experts)
+        shard(self.scored, group, args["compute"], self.trainable, self.divided.experts)
+        self.activations = Activations(self.scored.layers, self._free_bytes, self._agreed, self.divided.experts)
         self.state = State(model, stored, group, self.trainable)
         odd = [one.name for one in self.state.learning if one.holders not in (1, self.division.tensor)]
         if odd:
@@ -277,13 +277,16 @@ class Training:
         return {"gradNorm": norm, "taken": True}
 
     def _level(self, pieces, gradients):
-        """Ranks that have the same piece take the mean of their gradients, so that it stays the same to the bit."""
+        """
+        Ranks that have the same piece take the mean of their gradients, so that it stays the same to the bit; the sum
+        where each has a part of them.
+        """
         group = self.group.meshes.tensor
         for piece, gradient in zip(pieces, gradients, strict=True):
             if piece.holders > 1:
                 # Collectives take what lies on the device, which an offloaded gradient does not.
-                mean = summed(gradient.to(self.group.device), group) / piece.holders
-                gradient.copy_(mean)
+                total = summed(gradient.to(self.group.device), group)
+                gradient.copy_(total if piece.name in self.divided.partial else total / piece.holders)
 
     def close(self, _args):
         dist.destroy_process_group()
