@@ -214,8 +214,8 @@ describe('petrel plan', () => {
     expect(report.memory?.hasCards).toBe(true);
     const held = report.memory?.processes.map(({ device, role, parts }) => [device, role, Object.keys(parts)]);
     expect(held).toEqual([
-      ['memory', 'trainer', ['loading', 'libraries', 'process']],
-      ['memory', 'rollout', ['hostCopy', 'adapter', 'loading', 'libraries']],
+      ['memory', 'trainer', ['snapshot', 'libraries', 'process']],
+      ['memory', 'rollout', ['hostCopy', 'probe', 'libraries']],
     ]);
     expect(await screen(...words)).toContain('--machine 8xH100 says what each card');
   });

@@ -10,4 +10,8 @@ export function partsText(parts: Readonly<Record<string, number>>): string {
 }
 
 /** Names of parts that are not words. */
-const partNames: Readonly<Record<string, string>> = { kvCache: 'KV cache', hostCopy: 'copy of the weights' };
+const partNames: Readonly<Record<string, string>> = {
+  kvCache: 'KV cache',
+  hostCopy: 'copy of the weights',
+  probe: 'model of the check',
+};
