@@ -11,10 +11,21 @@ import sys
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [here, os.path.join(here, "../torch")]
 
+import torch  # noqa: E402
 from devices import devices  # noqa: E402
 from petrel_torch.device import alone  # noqa: E402
 from petrel_torch.trial import MODEL, Arrays, sample  # noqa: E402
 from petrel_vllm.sampling import Sampling  # noqa: E402
+from safetensors.torch import save  # noqa: E402
+
+
+def fill(role):
+    """Weights that are the same each time, in the file from which it takes them."""
+    random = torch.Generator().manual_seed(1)
+    data = save({one["name"]: torch.randn(one["shape"], generator=random) * 0.02 for one in role.parameters})
+    os.ftruncate(role.file.fd, len(data))
+    os.pwrite(role.file.fd, data, 0)
+    role.loaded({})
 
 
 def main(kind, folder):
@@ -24,7 +35,7 @@ def main(kind, folder):
     print(json.dumps({"devices": devices(kind)}), flush=True)
     for compute in ("fp32", "bf16"):
         role = Sampling(group, Arrays, {"folder": folder, "compute": compute})
-        (first, _), (second, rate) = sample(role), sample(role)
+        (first, _), (second, rate) = sample(role, fill), sample(role, fill)
         role.close({})
         result = {"compute": compute, "repeats": first == second, "finite": math.isfinite(rate)}
         print(json.dumps({**result, "sampledPerSecond": round(rate)}), flush=True)

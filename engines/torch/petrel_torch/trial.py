@@ -42,8 +42,8 @@ def fill(role):
     role.loaded({"steps": 0})
 
 
-def sample(role):
-    """The tokens of some responses at once, by sample, and tokens per second."""
+def sample(role, fill=fill):
+    """The tokens of some responses at once, by sample, and tokens per second. `fill(role)` gives it weights."""
     fill(role)
     role.room({"maxSeqs": 8, "maxModelLen": 512})
     random = {"seed": [1, 2], "draw": 0, "turn": 0}
