@@ -90,8 +90,8 @@ function gate() {
 const asked = (count: number) => expect.poll(() => server.seen.length).toBeGreaterThanOrEqual(count);
 
 /**
- * A sample that one worker scores ahead while the other takes its reward job, of eight samples, is asked about twice. On
- * a busy machine that happens to more than one job.
+ * A sample that one worker scores ahead while the other takes its reward job, of eight samples, is asked about twice.
+ * On a busy machine that happens to more than one job.
  */
 function expectAskedAbout(samples: number): void {
   expect(server.seen.length).toBeGreaterThanOrEqual(samples);
