@@ -61,21 +61,27 @@ it.each(['fp32', 'bf16'])('a policy that was trained in %s is exported', async (
   });
 });
 
+/** The weights of an undisturbed run, which one whose rank is killed after each update must have, too. */
+async function weightsInSpiteOfKills(given: Tree): Promise<readonly string[]> {
+  const undisturbed = await loop.completed(given);
+  let kills = 0;
+  const killed = await loop.completed(given, {
+    committed: async () => void (kills += ranks.at(-1)?.kill('SIGKILL') ? 1 : 0),
+  });
+  expect(kills).toBeGreaterThan(0);
+  expect(killed.weights).toEqual(undisturbed.weights);
+  return undisturbed.weights;
+}
+
 describe('ranks that share', () => {
   it.each<readonly [string, Tree]>([
     ['the tokens', { ulysses_sequence_parallel_size: 2 }],
     ['the matrices', { tensor_model_parallel_size: 2 }],
   ])('%s of a micro-batch have the bits of an undisturbed run when one is killed', async (_, division) => {
     const given = onTorch({ kind: 'sft', trainer: { fsdp_size: 2, ...division }, deterministic: true });
-    const undisturbed = await loop.completed(given);
-    let kills = 0;
-    const killed = await loop.completed(given, {
-      committed: async () => void (kills += ranks.at(-1)?.kill('SIGKILL') ? 1 : 0),
-    });
-    expect(kills).toBeGreaterThan(0);
-    expect(killed.weights).toEqual(undisturbed.weights);
+    const weights = await weightsInSpiteOfKills(given);
     const alone = await loop.completed(onTorch({ kind: 'sft', deterministic: true }));
-    expect(at(alone.weights, 0)).toBe(at(undisturbed.weights, 0));
+    expect(at(alone.weights, 0)).toBe(at(weights, 0));
   });
 });
 
@@ -84,13 +90,7 @@ describe('an adapter', () => {
 
   it('has the bits of an undisturbed run when a rank is killed after each update', async () => {
     const given = onTorch({ kind: 'sft', model, trainer: { fsdp_size: 2 }, deterministic: true });
-    const undisturbed = await loop.completed(given);
-    let kills = 0;
-    const killed = await loop.completed(given, {
-      committed: async () => void (kills += ranks.at(-1)?.kill('SIGKILL') ? 1 : 0),
-    });
-    expect(kills).toBeGreaterThan(0);
-    expect(killed.weights).toEqual(undisturbed.weights);
+    await weightsInSpiteOfKills(given);
   });
 
   it('of a reward model goes on from the head that its base has', async () => {

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 sys.path.insert(0, sys.argv[1])
 
 import torch  # noqa: E402
-from petrel_torch.division import cut, part_at, segments_of  # noqa: E402
+from petrel_torch.segments import cut, part_at, segments_of  # noqa: E402
 from petrel_torch.state import State, Stretch, dtypes, widths  # noqa: E402
 
 

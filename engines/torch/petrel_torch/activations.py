@@ -9,7 +9,7 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
-from .division import local
+from .segments import local
 
 # Of the memory that is free, what the activations of one pass may take. The rest is for what layers need in between.
 SHARE = 0.5

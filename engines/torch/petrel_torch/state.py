@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import torch
 
-from .division import holders_of, local, part_at, segments_of, spans_of
 from .names import held
+from .segments import holders_of, local, part_at, segments_of, spans_of
 
 
 class Piece:

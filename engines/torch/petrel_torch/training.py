@@ -10,10 +10,10 @@ from torch.optim.adamw import adamw
 
 from .activations import Activations
 from .attention import Pack, use_packed, within
+from .device import free_bytes
 from .division import divide, summed
 from .errors import InvalidInput
 from .exchange import Shares, bounds_of
-from .device import free_bytes
 from .folder import ModelFolder
 from .model import Scored, forget_gathered, shard
 from .routing import Routing
@@ -27,7 +27,6 @@ outputs_of_head = {
     "values": ["values"],
     "scores": ["scores"],
 }
-
 
 # Outputs that a micro-batch has once, not at each row.
 OF_A_PASS = frozenset({"expertTokens", "routerLoss"})
