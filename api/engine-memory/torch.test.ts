@@ -42,6 +42,24 @@ describe('memory of the torch engine', () => {
     }
   });
 
+  it('is half of that in bf16, also of frozen models', async () => {
+    const of = async (division: Division) => {
+      const {
+        weights = 0,
+        gradients = 0,
+        moments = 0,
+        reference = 0,
+      } = await card('Qwen2.5-7B', {
+        ...{ ranks: 8, frozen: 1, division },
+      });
+      return { learning: weights + gradients + moments, reference };
+    };
+    const [wide, narrow] = [await of({}), await of({ state: 'bf16' })];
+    expect(narrow.learning * 8).toBeCloseTo(8 * 7_615_616_512, 0);
+    // Its embedding and head stay gathered in bf16.
+    expect((wide.reference - narrow.reference) * 8).toBeCloseTo(2 * 7_615_616_512, 0);
+  });
+
   it('has a card for each rank', async () => {
     const devices = await plan('Qwen2.5-7B', { ...onCards, ranks: 4 });
     expect(devices.map(({ device }) => device)).toEqual(['card 0', 'card 1', 'card 2', 'card 3', ownMemory]);

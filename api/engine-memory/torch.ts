@@ -3,11 +3,12 @@
  * them learning (of an adapter only its own), c bytes of a value in products (2 in bf16, 4 in fp32), a layer and the
  * rest (embedding, last norm, head) counted in elements, and N tokens of a pack, a rank holds
  *
- *   weights      4 P / R           fp32 masters (state.py), and the adapter's
- *   gradients    4 T / R           summed in fp32 (`reduce_dtype` in model.py), until the step
- *   moments      8 T / R           m and v (`Piece` in state.py)
+ *   weights      s P / R           in the state's type, s bytes a value: 4, or 2 with trainer.state_dtype=bf16
+ *                                  (state.py), and the adapter's
+ *   gradients    s T / R           summed in fp32 (`reduce_dtype` in model.py), and kept until the step
+ *   moments      2 s T / R         m and v (`Piece` in state.py)
  *   critic       as weights, gradients and moments, for each further model that learns
- *   reference    4 P / R + c rest  for each frozen model; FSDP2 keeps the rest gathered after a pass
+ *   reference    s P / R + c rest  for each frozen model; FSDP2 keeps the rest gathered after a pass
  *   teacher      the same, of its own shape
  *                With trainer.cpu_offload all of the above but `c rest` lie in the machine's memory
  *   gathered     c (rest + 2 layer)  a layer exists twice while it is gathered: the buffer, and what is copied from it.
@@ -117,9 +118,10 @@ function stateOf(wanted: ProcessWanted, shape: DecoderShape, teacher: DecoderSha
   const { trained, frozen, ranks } = wanted;
   const learning = learningOf(wanted, shape);
   const all = parametersOf(shape) + (wanted.adapter === undefined ? 0 : learning);
-  const weights = (4 * all) / ranks;
-  const [moments, gradients] = trained > 0 ? [(8 * learning) / ranks, (4 * learning) / ranks] : [0, 0];
-  const frozenBytes = (of: DecoderShape) => (4 * parametersOf(of)) / ranks;
+  const s = wanted.division?.state === 'bf16' ? 2 : 4;
+  const weights = (s * all) / ranks;
+  const [moments, gradients] = trained > 0 ? [(2 * s * learning) / ranks, (s * learning) / ranks] : [0, 0];
+  const frozenBytes = (of: DecoderShape) => (s * parametersOf(of)) / ranks;
   const resident: Parts = {
     weights,
     moments,

@@ -77,6 +77,7 @@ export const arithmeticPaths: ReadonlySet<string> = new Set([
   'trainer.tensor_model_parallel_size',
   'trainer.expert_model_parallel_size',
   'trainer.cpu_offload',
+  'trainer.state_dtype',
 ]);
 
 /** A fork has a name, rows and a seed of its own. Its model must have the same shape as its first state. */

@@ -30,6 +30,7 @@ const undivided = {
   tensor_model_parallel_size: 1,
   expert_model_parallel_size: 1,
   cpu_offload: false,
+  state_dtype: 'fp32' as const,
 };
 const chosen = (some: object, engine: 'native' | 'torch', ranks: number) =>
   chosenArithmetic({ ...profile, ...some }, { ...undivided, engine, fsdp_size: ranks }, trainers);
@@ -78,6 +79,7 @@ describe('ranks that share', () => {
     expect(divided(sequence, { division: { sequence: 2 } })).toBeUndefined();
     expect(divided({}, { division: { sequence: 2 } })).not.toHaveProperty('division');
     expect(divided({ cpu_offload: true })?.division).toEqual({ offload: true });
+    expect(divided({ state_dtype: 'bf16' })?.division).toEqual({ state: 'bf16' });
   });
 
   it('are named, and do not take over passes that more of them shared', () => {

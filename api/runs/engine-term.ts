@@ -136,12 +136,13 @@ export function refuseLongerShares(head: Head, { profile, from }: EngineChange, 
 const shown = ({ id, compute, deterministic }: NumericProfile): string => (deterministic ? id : compute);
 
 function named({ engine, ranks = 1, division = {} }: NumericProfile): string {
-  const { sequence = 1, tensor = 1, experts = 1, offload = false } = division;
+  const { sequence = 1, tensor = 1, experts = 1, offload = false, state } = division;
   const shared = [
     ...(sequence > 1 ? [`${sequence} share tokens`] : []),
     ...(tensor > 1 ? [`${tensor} share matrices`] : []),
     ...(experts > 1 ? [`${experts} share experts`] : []),
     ...(offload ? ['with its state in the machine’s memory'] : []),
+    ...(state === undefined ? [] : [`with its state in ${state}`]),
   ];
   const processes = ranks === 1 ? engine : `${engine} in ${ranks} processes`;
   return shared.length === 0 ? processes : `${processes} (${shared.join(', ')})`;

@@ -64,6 +64,17 @@ describe('processes that share a model', () => {
     ]);
   });
 
+  it('keep a state in bf16 beside products in bf16 only', () => {
+    const narrow = { trainer: { state_dtype: 'bf16' } };
+    expect(issues(narrow)).toEqual(['trainer.state_dtype: set model.compute_dtype=bf16 too']);
+    const products = { model: { compute_dtype: 'bf16' } };
+    expect(issues(mergeTrees(narrow, products))).toEqual([]);
+    const native = { trainer: { engine: 'native', fsdp_size: 1 } };
+    expect(runIssues(recipe(mergeTrees(mergeTrees(narrow, products), native))).map(({ path }) => path)).toEqual([
+      'trainer.state_dtype',
+    ]);
+  });
+
   it('are not those of the native engine', () => {
     const native = { trainer: { engine: 'native', fsdp_size: 1 } };
     expect(runIssues(recipe(mergeTrees(sizes(2, 1, 1), native))).map(({ path }) => path)).toEqual([

@@ -1,4 +1,4 @@
-/** Checks of how the processes of the torch engine share a model: sizes that do not divide each other. */
+/** Checks of how the processes of the torch engine share and hold a model: sizes that do not divide each other. */
 import { divisionOf } from '../division.ts';
 import { nearestDivisors } from './arithmetic.ts';
 import type { RecipeIssue } from './issues.ts';
@@ -9,7 +9,7 @@ export function divisionIssues(recipe: Recipe): RecipeIssue[] {
   const { trainer } = recipe;
   const { fsdp_size: ranks, ulysses_sequence_parallel_size: sequence, tensor_model_parallel_size: tensor } = trainer;
   const { expert_model_parallel_size: experts } = trainer;
-  // Another check refuses the native engine with more than one process.
+  // Other checks refuse these keys with the native engine.
   if (trainer.engine === 'native' || divisionOf(trainer) === undefined) return [];
   const needed = leastCommonMultiple(sequence * tensor, experts);
   // One process alone: the number of processes was forgotten.
@@ -24,6 +24,7 @@ export function divisionIssues(recipe: Recipe): RecipeIssue[] {
       },
     ];
   return [
+    ...stateIssues(recipe),
     ...dividing('tensor_model_parallel_size', tensor, ranks),
     ...(ranks % tensor === 0 ? dividing('ulysses_sequence_parallel_size', sequence, ranks, tensor) : []),
     ...expertIssues(experts, ranks, tensor),
@@ -38,6 +39,19 @@ export function divisionIssues(recipe: Recipe): RecipeIssue[] {
           },
         ]
       : []),
+  ];
+}
+
+function stateIssues({ trainer, model }: Recipe): RecipeIssue[] {
+  if (trainer.state_dtype === 'fp32' || model.compute_dtype === 'bf16') return [];
+  return [
+    {
+      path: 'trainer.state_dtype',
+      message: 'products would be computed in a wider type than their weights have',
+      expected: 'fp32, or bf16 beside model.compute_dtype=bf16',
+      received: 'bf16',
+      hint: 'set model.compute_dtype=bf16 too',
+    },
   ];
 }
 

@@ -105,6 +105,12 @@ const NOT_BUILT: readonly NotBuilt[] = [
     today: 'false with trainer.engine: native',
     because: 'the native engine computes in the machine’s own memory',
   },
+  {
+    path: 'trainer.state_dtype',
+    asked: (r) => r.trainer.state_dtype !== 'fp32' && r.trainer.engine === 'native',
+    today: 'fp32 with trainer.engine: native',
+    because: 'the native engine keeps its state in fp32',
+  },
   { path: 'trainer.virtual_shards', asked: (r) => r.trainer.virtual_shards !== 1, today: '1' },
   {
     path: 'trainer.log_val_generations',

@@ -42,6 +42,10 @@ export const trainerSection = section('How long to train, how often to save and 
     doc: 'Weights, gradients and moments lie in the machine’s own memory; layers come to the GPU while they compute.',
     change: 'ask',
   }),
+  state_dtype: key(z.enum(['fp32', 'bf16']), 'fp32', {
+    doc: 'Type of weights, gradients and moments; bf16: half the memory, and each step of AdamW is rounded stochastically.',
+    change: 'ask',
+  }),
   total_epochs: key(count, 30, {
     doc: 'Number of passes over the rows, when total_training_steps is null.',
     change: 'free',

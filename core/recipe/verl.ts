@@ -22,6 +22,7 @@ export const MOVED_KEYS: Readonly<Record<string, string>> = {
   'actor.megatron.tensor_model_parallel_size': 'trainer.tensor_model_parallel_size',
   'actor.megatron.expert_model_parallel_size': 'trainer.expert_model_parallel_size',
   'actor.fsdp_config.offload_policy': 'trainer.cpu_offload',
+  'actor.fsdp_config.model_dtype': 'trainer.state_dtype',
   'actor.strategy': 'trainer.engine',
   model_engine: 'trainer.engine',
 };

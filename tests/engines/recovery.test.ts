@@ -11,8 +11,8 @@ import { playSeeds } from '../recovery/play.ts';
 
 describe.each([
   { engine: 'torch', seeds: [1, 4] },
-  { engine: 'torch,hf', seeds: [1] },
-  { engine: 'torch,vllm', seeds: [3] },
+  { engine: 'torch,hf', seeds: [1, 3] },
+  { engine: 'torch,vllm', seeds: [3, 4] },
 ])('a run on $engine goes on by itself after any fault, and keeps what it promises', ({ engine, seeds }) => {
   const choice = engineChoice(engine);
   playSeeds(

@@ -36,22 +36,33 @@ export interface Variant {
   readonly adapter: boolean;
   /** What the processes share beside the parameters. */
   readonly shared: 'nothing' | 'tokens' | 'matrices';
+  /** Keeps its state in bf16. */
+  readonly narrow: boolean;
 }
 
-/** The native engine, which samples for some of these runs, has no adapters; those share no matrices. */
+/**
+ * The native engine, which samples for some of these runs, has no adapters, and not on each processor products in bf16;
+ * adapters share no matrices.
+ */
 export function variantOf({ sampler }: EngineChoice, seed: number): Variant {
   const shared = at(['nothing', 'tokens', 'matrices'] as const, Math.floor(seed / 2) % 3);
-  if (sampler === 'native') return { deterministic: seed % 4 !== 0, adapter: false, shared };
+  if (sampler === 'native') return { deterministic: seed % 4 !== 0, adapter: false, shared, narrow: false };
   const adapter = seed % 3 === 0;
   return {
     deterministic: seed % 2 === 1 ? 'replay' : false,
     adapter,
     shared: adapter && shared === 'matrices' ? 'tokens' : shared,
+    narrow: seed % 5 === 1,
   };
 }
 
 /** Additions to the recipe of the suite. */
-export function engineRecipe({ trainer, sampler }: EngineChoice, { deterministic, adapter, shared }: Variant): Tree {
+export function engineRecipe({ trainer, sampler }: EngineChoice, variant: Variant): Tree {
+  const { deterministic, adapter, shared, narrow } = variant;
+  const model = {
+    ...(adapter && { lora_rank: 4, lora_alpha: 8 }),
+    ...(narrow && { compute_dtype: 'bf16' }),
+  };
   return {
     deterministic,
     trainer: {
@@ -59,12 +70,15 @@ export function engineRecipe({ trainer, sampler }: EngineChoice, { deterministic
       fsdp_size: trainerRanks,
       ...(shared === 'tokens' && { ulysses_sequence_parallel_size: trainerRanks }),
       ...(shared === 'matrices' && { tensor_model_parallel_size: trainerRanks }),
+      ...(narrow && { state_dtype: 'bf16' }),
     },
     rollout: { name: sampler },
-    ...(adapter && { model: { lora_rank: 4, lora_alpha: 8 } }),
+    model,
   };
 }
 
-export const engineTitle = ({ trainer, sampler }: EngineChoice, { deterministic, adapter, shared }: Variant): string =>
-  `${trainer}${adapter ? ' with an adapter' : ''}${shared === 'nothing' ? '' : ` that shares ${shared}`}, ${sampler}, ` +
-  `deterministic: ${deterministic}`;
+export function engineTitle({ trainer, sampler }: EngineChoice, variant: Variant): string {
+  const { deterministic, adapter, shared, narrow } = variant;
+  const parts = [adapter && ' with an adapter', shared !== 'nothing' && ` that shares ${shared}`, narrow && ' in bf16'];
+  return `${trainer}${parts.filter(Boolean).join('')}, ${sampler}, deterministic: ${deterministic}`;
+}

@@ -6,12 +6,13 @@ import { digest } from './fields.ts';
 /** Hash of the 8 MiB blocks in the digests of a state: block-hash.ts. */
 export const blockHash = z.literal('blake3').optional();
 
-/** How the processes share a model beside FSDP2: core/division.ts. */
+/** How the processes share a model beside FSDP2, and hold it: core/division.ts. */
 export const division = z.object({
   sequence: z.int().positive().exactOptional(),
   tensor: z.int().positive().exactOptional(),
   experts: z.int().positive().exactOptional(),
   offload: z.boolean().exactOptional(),
+  state: z.literal('bf16').exactOptional(),
 });
 
 /** What a machine must have to reproduce the same bits. */

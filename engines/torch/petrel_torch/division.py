@@ -31,6 +31,8 @@ class Division:
     experts: int = 1
     # Weights, gradients and moments lie in the machine's memory.
     offload: bool = False
+    # Their type: fp32 or bf16.
+    state: str = "fp32"
 
     @property
     def lanes(self):

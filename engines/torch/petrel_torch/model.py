@@ -80,6 +80,12 @@ def parameters_on_meta():
         nn.Module.register_parameter = register
 
 
+def narrow(model):
+    """Keeps the parameters of a model without weights in bf16; its buffers stay as they are."""
+    for parameter in model.parameters():
+        parameter.data = parameter.data.to(torch.bfloat16)
+
+
 class Scored(nn.Module):
     """A model whose forward pass gives the port's outputs at chosen rows of a pack."""
 

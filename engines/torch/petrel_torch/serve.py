@@ -12,7 +12,7 @@ from .errors import InvalidInput
 from .shared import SharedMemory
 
 # Raised with every change of a call's form. The worker compares it with its own.
-PROTOCOL = 7
+PROTOCOL = 8
 
 
 def serve(group, make_role):

@@ -16,8 +16,8 @@ from .segments import holders_of, local, part_at, segments_of, spans_of
 class Piece:
     """What this rank has of a tensor in memory."""
 
-    def __init__(self, name, tensor, ranks, trainable):
-        self.name, self.tensor = name, tensor
+    def __init__(self, number, name, tensor, ranks, trainable):
+        self.number, self.name, self.tensor = number, name, tensor
         self.spans = spans_of(tensor)
         self.segments = segments_of(tensor.shape, self.spans)
         # How many ranks have the same.
@@ -71,7 +71,10 @@ class State:
     def __init__(self, model, stored, group, trainable):
         """`stored`: what the state has, as ModelFolder.build found before the model was sharded."""
         tensors = held(model)
-        pieces = {name: Piece(name, tensor, group.ranks, trainable) for name, tensor in tensors.items()}
+        pieces = {
+            name: Piece(number, name, tensor, group.ranks, trainable)
+            for number, (name, tensor) in enumerate(tensors.items())
+        }
         self.stored = stored
         self.parameters = parameters_of(model, tensors, stored)
         self.pieces = list(pieces.values())

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
-from torch.optim.adamw import adamw
 
 from .activations import Activations
 from .attention import Pack, use_packed, within
@@ -15,7 +14,8 @@ from .division import divide, summed
 from .errors import InvalidInput
 from .exchange import Shares, bounds_of
 from .folder import ModelFolder
-from .model import Scored, forget_gathered, shard
+from .model import Scored, forget_gathered, narrow, shard
+from .optimizer import update
 from .routing import Routing
 from .state import State
 
@@ -73,6 +73,8 @@ class Training:
         self.folder = ModelFolder(args["folder"], self.head)
         self.config = self.folder.config
         model, stored = self.folder.build()
+        if self.division.state == "bf16":
+            narrow(model)
         use_packed(model, self.division)
         self.routing = Routing.of(model)
         self.divided = divide(model, group.meshes, self.folder.adapter is not None, self.trainable)
@@ -139,7 +141,7 @@ class Training:
     def _free_bytes(self):
         """What is free beside the gradients, which the first backward pass of a step makes."""
         missing = sum(
-            4 * piece.weights.numel()
+            piece.weights.nbytes
             for piece in self.state.learning
             if piece.tensor.grad is None and piece.weights.device == self.group.device
         )
@@ -233,10 +235,6 @@ class Training:
             piece.tensor.grad = None
 
     def step(self, args):
-        """
-        AdamW as torch has it: w *= 1 - lr weightDecay; m, v: moments of the clipped gradient g;
-        w -= lr / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps).
-        """
         state = self.state
         learning = state.learning
         gradients = [piece.gradient for piece in learning]
@@ -251,25 +249,7 @@ class Training:
             self.zeroGrads({})
             return {"gradNorm": "NaN" if math.isnan(norm) else "Infinity", "taken": False}
         most = args["maxGradNorm"]
-        if most > 0 and most / (norm + 1e-6) < 1:
-            torch._foreach_mul_(gradients, most / (norm + 1e-6))
-        steps = [torch.tensor(float(state.steps), device=one.device) for one in gradients]
-        adamw(
-            [piece.weights for piece in learning],
-            gradients,
-            [piece.m for piece in learning],
-            [piece.v for piece in learning],
-            [],
-            steps,
-            fused=True,
-            amsgrad=False,
-            beta1=args["beta1"],
-            beta2=args["beta2"],
-            lr=args["lr"],
-            weight_decay=args["weightDecay"],
-            eps=args["eps"],
-            maximize=False,
-        )
+        update(state, gradients, min(1, most / (norm + 1e-6)) if most > 0 else 1, args)
         state.steps += 1
         forget_gathered(self.scored)
         self.zeroGrads({})
@@ -284,7 +264,7 @@ class Training:
         for piece, gradient in zip(pieces, gradients, strict=True):
             if piece.holders > 1:
                 # Collectives take what lies on the device, which an offloaded gradient does not.
-                total = summed(gradient.to(self.group.device), group)
+                total = summed(gradient.to(self.group.device, torch.float32), group)
                 gradient.copy_(total if piece.name in self.divided.partial else total / piece.holders)
 
     def close(self, _args):

@@ -32,7 +32,8 @@ const packed = 'sequences are always packed without padding; the result is the s
 const logProbs = 'log-probs are computed in forward passes of actor.ppo_max_token_len_per_gpu tokens';
 const ownEngine = 'native is kept; petrel recipe import --engine torch writes torch and vLLM';
 const inHostMemory = 'the native engine computes in host memory, where everything is';
-const inFp32 = 'weights, moments and sums of gradients are always kept in fp32';
+const inFp32 =
+  'weights, moments and sums of gradients are kept in fp32; trainer.state_dtype=bf16 keeps the state in bf16, with each step rounded stochastically';
 const allRewards = 'the reward of one sample is computed from its text; only the naive manager';
 const perRun = 'the limit holds for the whole run; verl’s for each of its processes';
 

@@ -2,7 +2,7 @@
 import type { Duplex } from 'node:stream';
 
 /** Raised with every change of a call's form: engines/torch/petrel_torch/serve.py has the same. */
-export const protocol = 7;
+export const protocol = 8;
 
 /** An array in shared memory; `at` in bytes. */
 export interface Place {
