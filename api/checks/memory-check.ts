@@ -1,7 +1,7 @@
 /**
  * The memory of this machine, on which runs are trained: a trainer whose weights, gradients and moments alone are more
  * is refused before anything is loaded. What depends on lengths is only estimated, so `plan` warns of that. Where the
- * trainer computes on cards, they hold these, and nothing is refused here.
+ * trainer computes on cards, they hold these, and nothing is refused here; nor where trainers are on other machines.
  */
 import { PetrelError, TerminalError } from '../../core/errors.ts';
 import { ownMemory } from '../../core/ports/engine-plans.ts';
@@ -16,6 +16,8 @@ import type { Check } from './checks.ts';
 export const memoryCheck: Check = {
   name: 'memory',
   look: async (inputs) => {
+    const pools = Object.values(inputs.recipe.fleet.pools);
+    if (!pools.some(({ roles }) => roles.includes('trainer'))) return undefined;
     const machine = thisMachine(inputs.ports.home);
     // What cannot be read is refused by its own check.
     const needed = await bytesOfTrainer(inputs, machine).catch((error: unknown) => {

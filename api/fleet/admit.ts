@@ -1,6 +1,7 @@
 /** What a recipe asks of the stack's fleet and of machines that join, checked when a run starts. */
 import { InvalidInputError } from '../../core/errors.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
+import { roles } from '../../core/roles.ts';
 import type { Role } from '../../core/roles.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
 import { poolOfInstance } from '../../core/wire/join.ts';
@@ -29,19 +30,19 @@ export async function admitToFleet(recipe: Recipe, home: string, now = new Date(
 
 /** Local pools, the stack's fleet, workers that are there, and tokens with which others may join. */
 async function requireRoles({ kind, reward, fleet: { pools } }: Recipe, home: string): Promise<void> {
-  if (!samplesResponses(kind)) return;
+  const needed: readonly Role[] = samplesResponses(kind) ? roles : ['trainer'];
   const needsSandbox = reward.custom_reward_function.path !== null && !reward.sandbox;
-  const served = new Set<Role>(Object.values(pools).flatMap(({ roles }) => roles));
-  const missing = () => (['rollout', 'reward'] as const).filter((role) => !served.has(role));
+  const served = new Set<Role>(Object.values(pools).flatMap(({ roles: own }) => own));
+  const missing = () => needed.filter((role) => !served.has(role));
   if (missing().length === 0) return;
   const fleet = fleetStore(home) === undefined ? undefined : await fleetReport({ home }, []);
   const spec = fleet?.wanted.spec.pools ?? {};
   const ofFleet = Object.entries(spec).map(([pool, { roles }]) => ({ pool, roles }));
   let anyClosed = false;
-  for (const { pool, roles } of [...fleetTokens(home), ...ofFleet, ...(await presentWorkers(home))]) {
+  for (const { pool, roles: some } of [...fleetTokens(home), ...ofFleet, ...(await presentWorkers(home))]) {
     const of = spec[pool];
     const isClosed = of?.provider === 'ec2' && of.own_scorers === 'sandboxed';
-    for (const role of roles)
+    for (const role of some)
       if (isClosed && role === 'reward' && needsSandbox) anyClosed = true;
       else served.add(role);
   }

@@ -8,6 +8,7 @@ import { storeUrl } from '../../infra/store/open.ts';
 import { defaultStore } from '../../infra/store/places.ts';
 import { parseS3Url } from '../../infra/store/s3/location.ts';
 import type { ApiContext } from '../context.ts';
+import { givenRoles } from './given-roles.ts';
 
 export type { PolicyDocument } from '../../infra/fleet/ec2/store-policy.ts';
 
@@ -15,19 +16,21 @@ export interface PolicyRequest {
   /** Default: the store of this home. */
   readonly store?: string | undefined;
   readonly principal?: string | undefined;
+  /** What the workers do; default: they do not train. */
+  readonly roles?: readonly string[] | undefined;
 }
 
-/** Throws InvalidInputError for a store that is no bucket. */
+/** Throws InvalidInputError for a store that is no bucket, and for a role that there is not. */
 export function workerStorePolicy(
   { home }: Pick<ApiContext, 'home'>,
-  { store, principal }: PolicyRequest,
+  { store, principal, roles }: PolicyRequest,
 ): PolicyDocument {
   const url = storeUrl(store ?? defaultStore(home));
   if (!url.startsWith('s3://'))
     throw new InvalidInputError(`expected a store in a bucket, got ${url}`, {
       hint: 'petrel fleet policy --store s3://bucket/prefix; a folder is protected by the rights of its files',
     });
-  return storePolicy({ ...parseS3Url(url), principal });
+  return storePolicy({ ...parseS3Url(url), principal, ...(roles && { roles: givenRoles(roles) }) });
 }
 
 export interface ControllerPolicyRequest {

@@ -1,7 +1,7 @@
 /** The file with which machines join a pool of this stack. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { InvalidInputError } from '../../core/errors.ts';
-import { joiningRoles, poolName } from '../../core/wire/join.ts';
+import { poolName, usualRoles } from '../../core/wire/join.ts';
 import type { JoinFile } from '../../core/wire/join.ts';
 import { newJoinFile } from '../../infra/fleet/join-file.ts';
 import { builtFile } from '../../infra/home.ts';
@@ -12,11 +12,12 @@ import { readEndpoints } from '../../infra/stack/state.ts';
 import { openStore, storeUrl } from '../../infra/store/open.ts';
 import { defaultStore, rememberStore } from '../../infra/store/places.ts';
 import type { ApiContext } from '../context.ts';
+import { givenRoles } from './given-roles.ts';
 import { requireOwnNats } from './own-nats.ts';
 
 export interface TokenRequest {
   readonly pool: string;
-  /** Roles of the pool's workers; default: all that a machine which joins may have. */
+  /** Roles of the pool's workers; default: all but that of a trainer. */
   readonly roles?: readonly string[];
   readonly ttlMs: number;
   /** Folder or URL; default: the store of this home. */
@@ -25,16 +26,10 @@ export interface TokenRequest {
 
 /** Throws InvalidInputError for a bad pool, role or lifetime, and when the stack does not listen for other machines. */
 export async function createFleetToken({ home }: ApiContext, request: TokenRequest): Promise<JoinFile> {
-  const { pool, roles = joiningRoles, ttlMs, store } = request;
+  const { pool, roles = usualRoles, ttlMs, store } = request;
   if (!poolName.safeParse(pool).success)
     throw new InvalidInputError(`--pool: expected small letters, digits and -, at most 40, got "${pool}"`);
-  const known = roles.map((role) => {
-    const found = joiningRoles.find((name) => name === role);
-    if (found !== undefined) return found;
-    throw new InvalidInputError(`--roles: expected some of ${joiningRoles.join(', ')}, got "${role}"`, {
-      hint: 'trainers are processes of the control machine',
-    });
-  });
+  const known = givenRoles(roles);
   const stack = readStack(home);
   requireOwnNats(stack);
   const authority = readEndpoints(home)?.nats?.authority;

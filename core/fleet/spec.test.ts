@@ -38,7 +38,7 @@ describe('fleet.yaml', () => {
       /pools\.samplers\.max: expected number, got nothing/,
     ],
     ['an unknown provider', file({ provider: 'gcp' }), /pools\.samplers\.provider/],
-    ['a role that no bought machine may have', file({ roles: ['trainer'] }), /pools\.samplers\.roles\.0/],
+    ['a role that no bought machine may have', file({ roles: ['critic'] }), /pools\.samplers\.roles\.0/],
     ['a duration without a unit', file({ idle: '300' }), /pools\.samplers\.idle: expected a duration such as 90s/],
     ['bounds that contradict', file({ min: 9 }), /expected min <= max, got min 9 and max 8/],
     ['more than the fleet may have', file({}, { max_instances: 4 }), /expected max <= max_instances \(4\), got 8/],

@@ -5,7 +5,8 @@
 import { z } from 'zod';
 import { InvalidInputError } from '../errors.ts';
 import { durationMs } from '../schedules/duration.ts';
-import { joiningRoles, poolName } from '../wire/join.ts';
+import { roles } from '../roles.ts';
+import { poolName, usualRoles } from '../wire/join.ts';
 import type { Place, Pool } from './types.ts';
 
 /** A duration as people write it: `90s`, `10m`, `12h`. */
@@ -37,9 +38,9 @@ const ec2 = z.strictObject({
 const bought = z.strictObject({
   provider: z.literal('ec2'),
   roles: z
-    .array(z.enum(joiningRoles))
+    .array(z.enum(roles))
     .min(1)
-    .default([...joiningRoles]),
+    .default([...usualRoles]),
   min: count.default(0),
   max: count,
   markets: z
@@ -72,9 +73,9 @@ const bought = z.strictObject({
 const joined = z.strictObject({
   provider: z.literal('join'),
   roles: z
-    .array(z.enum(joiningRoles))
+    .array(z.enum(roles))
     .min(1)
-    .default([...joiningRoles]),
+    .default([...usualRoles]),
 });
 
 export const fleetSpec = z.strictObject({

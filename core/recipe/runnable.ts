@@ -34,7 +34,6 @@ function contradictions(recipe: Recipe): RecipeIssue[] {
     listIssues,
     sandboxIssues,
     endpointIssues,
-    poolIssues,
     samplingIssues,
     criticIssues,
     pfPpoIssues,
@@ -110,12 +109,6 @@ function sandboxIssues({ kind, reward }: Recipe): RecipeIssue[] {
         ]
       : []),
   ];
-}
-
-function poolIssues(recipe: Recipe): RecipeIssue[] {
-  if (Object.values(recipe.fleet.pools).some(({ roles }) => roles.includes('trainer'))) return [];
-  // The other roles may be those of machines that join or are bought: api/fleet/admit.ts.
-  return [{ path: 'fleet.pools', message: 'no pool has the role trainer', hint: 'add it to the roles of a pool' }];
 }
 
 function criticIssues(recipe: Recipe): RecipeIssue[] {

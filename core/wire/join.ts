@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { roles } from '../roles.ts';
+import type { Role } from '../roles.ts';
 import { wireVersion } from './messages.ts';
 
 const version = z.literal(wireVersion);
@@ -13,8 +14,8 @@ export const poolName = z
   .string()
   .regex(/^[a-z0-9][a-z0-9-]*$/, 'a pool name has small letters, digits and -')
   .max(40);
-/** Trainers are trusted with the state of a run, so they are processes of the control machine. */
-export const joiningRoles = ['rollout', 'reward'] as const satisfies readonly (typeof roles)[number][];
+/** Roles of a pool that names none. A trainer is trusted with the state of a run, so a pool must ask for it. */
+export const usualRoles: readonly Role[] = ['rollout', 'reward'];
 
 /** The file of `petrel fleet token`. It is a secret until `expires`. */
 export const joinFile = z.object({
@@ -26,7 +27,7 @@ export const joinFile = z.object({
   /** Id of the credential, which is a word of its subjects. */
   id: z.string(),
   pool: poolName,
-  roles: z.array(z.enum(joiningRoles)).min(1),
+  roles: z.array(z.enum(roles)).min(1),
   /** The store whose runs the pool serves. */
   store: z.string(),
   /** ISO time. */
@@ -100,7 +101,7 @@ export const leaveNowSubject = (instance: string) => `leave-now.${instance}`;
 /** What a machine is, as words of a subject. `asker`: id of a token, or the machine's instance once it has joined. */
 interface Joining {
   readonly pool: string;
-  readonly roles: readonly (typeof roles)[number][];
+  readonly roles: readonly Role[];
   readonly asker: string;
 }
 
@@ -112,7 +113,7 @@ export const joinsSubject = 'join.*.*.*';
 export const leavesSubject = 'leave.*.*.*';
 
 /** The server lets a machine send only what its credential says, so the subject can be believed. */
-export function joiningOf(subject: string): Joining {
+export function joiningOf(subject: string): Joining & { readonly roles: Role[] } {
   const [, pool = '', rolesWord = '', asker = ''] = subject.split('.');
   const named = rolesWord.split('-');
   return { pool, roles: roles.filter((role) => named.includes(role)), asker };

@@ -2,7 +2,8 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { joiningRoles, poolName } from '../../core/wire/join.ts';
+import { roles } from '../../core/roles.ts';
+import { poolName } from '../../core/wire/join.ts';
 import { readHomeJson, writeHomeJson } from '../home-json.ts';
 import { newNatsKey } from '../nats/nkey.ts';
 
@@ -11,7 +12,7 @@ const session = z.object({
   credential: z.object({ key: z.string(), jwt: z.string() }),
   instance: z.string(),
   pool: poolName,
-  roles: z.array(z.enum(joiningRoles)),
+  roles: z.array(z.enum(roles)),
   store: z.string(),
   stackInstance: z.string(),
   build: z.string(),

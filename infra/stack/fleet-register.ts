@@ -4,13 +4,14 @@
  */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { joiningRoles, poolName } from '../../core/wire/join.ts';
+import { roles } from '../../core/roles.ts';
+import { poolName } from '../../core/wire/join.ts';
 import { readHomeJson, writeHomeJson } from '../home-json.ts';
 import { stackFolder } from './state.ts';
 
 const entry = {
   pool: poolName,
-  roles: z.array(z.enum(joiningRoles)),
+  roles: z.array(z.enum(roles)),
   /** Public key of its credential. */
   key: z.string(),
   /** ISO time: when its credential expires. */

@@ -34,6 +34,7 @@ import {
   timings,
 } from '../../core/wire/messages.ts';
 import type { Timing } from '../../core/wire/messages.ts';
+import { newWeightsSubject } from '../../core/wire/weights.ts';
 import { permitSubject } from '../../core/wire/permits.ts';
 import { identityText, inboxOf } from '../../core/wire/worker-identity.ts';
 import type { WorkerIdentity } from '../../core/wire/worker-identity.ts';
@@ -53,6 +54,7 @@ const timing: Timing = { ...timings.local, watchdogMs: 500, progressMs: 100 };
 const bounded = { everyMs: 20, timeoutMs: patienceMs };
 const folder = mkdtempSync(join(tmpdir(), 'petrel-hostile-'));
 const hostileIdentity: WorkerIdentity = { instance: 'pool-a-1', worker: 'w1', incarnation: 'h1' };
+const trainerIdentity: WorkerIdentity = { instance: 'pool-c-1', worker: 'w1', incarnation: 't1' };
 const victimIdentity: WorkerIdentity = { instance: 'pool-b-1', worker: 'w1', incarnation: 'v1' };
 let server: Awaited<ReturnType<typeof startNats>>;
 let control: NatsConnection;
@@ -60,6 +62,7 @@ let system: NatsConnection;
 let store: Store;
 let dispatcher: Dispatcher;
 let hostile: NatsConnection;
+let trainer: NatsConnection;
 let victim: NatsConnection;
 const refused: string[] = [];
 const endings: (() => Promise<void>)[] = [];
@@ -83,7 +86,9 @@ beforeAll(async () => {
     await server.asWorker(victimIdentity, ['rollout', 'reward']),
     identityText(victimIdentity),
   );
-  void collectRefusals();
+  trainer = await connectNats(await server.asWorker(trainerIdentity, ['trainer']), identityText(trainerIdentity));
+  void collectRefusals(hostile);
+  void collectRefusals(trainer);
 });
 afterEach(async () => {
   for (const end of endings.splice(0)) await end();
@@ -91,24 +96,26 @@ afterEach(async () => {
   vi.restoreAllMocks();
 });
 afterAll(async () => {
-  for (const nc of [hostile, victim, system, control]) await nc?.close();
+  for (const nc of [hostile, trainer, victim, system, control]) await nc?.close();
   await server?.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function collectRefusals(): Promise<void> {
-  for await (const status of hostile.status()) if (status.type === 'error') refused.push(status.error.message);
+async function collectRefusals(nc: NatsConnection): Promise<void> {
+  for await (const status of nc.status()) if (status.type === 'error') refused.push(status.error.message);
 }
 
 /** The text of the server's log, which a stack keeps as its `nats` log. */
 const serverLog = () => readFileSync(join(folder, 'nats.log'), 'utf8');
 
-async function isRefused(what: 'Publish' | 'Subscription', subject: string): Promise<void> {
+async function isRefused(
+  what: 'Publish' | 'Subscription',
+  subject: string,
+  from: WorkerIdentity = hostileIdentity,
+): Promise<void> {
   const said = `Permissions Violation for ${what} to "${subject}"`;
   expect(await poll(() => refused.some((text) => text.includes(said)), bounded), said).toBe(true);
-  const logged = new RegExp(
-    `${identityText(hostileIdentity)}.* ${what} Violation .*"${subject.replaceAll(/[$.*]/g, '\\$&')}"`,
-  );
+  const logged = new RegExp(`${identityText(from)}.* ${what} Violation .*"${subject.replaceAll(/[$.*]/g, '\\$&')}"`);
   expect(await poll(() => logged.test(serverLog()), bounded), String(logged)).toBe(true);
 }
 
@@ -205,6 +212,38 @@ describe('the server refuses to hear', () => {
   ])('%s', async (_, subject) => {
     hostile.subscribe(subject);
     await isRefused('Subscription', subject);
+  });
+});
+
+describe('of a pool of trainers the server refuses to publish', () => {
+  it.each([
+    ['a job for trainers', jobSubject('trainer', 'any', 'run', 'job')],
+    ['a claim of another worker', claimSubject('trainer', 'run', 'job', victimIdentity)],
+    ['the claim of a sampler’s job', claimSubject('rollout', 'run', 'job', trainerIdentity)],
+    ['that it samples', presenceSubject({ ...trainerIdentity, roles: ['rollout'] })],
+    ['an event of another worker', eventSubject('run', 'job', victimIdentity)],
+    ['that a trainer has taken a run', leaseTakenSubject],
+    ['the end of a run', leaseSubject],
+    ['new weights of a run', newWeightsSubject],
+    ['journal entries', journalSubject('run', 'job', trainerIdentity)],
+    ['a job for another worker alone', ownJobSubject(identityText(victimIdentity))],
+    ['news of a run', feedSubject('run')],
+    ['the purge of its queue', `$JS.API.STREAM.PURGE.${jobStream('trainer')}`],
+    ['the request of a sampler’s job', `${workerApiPrefix}.CONSUMER.MSG.NEXT.${jobStream('rollout')}.rollout-any`],
+    ['a request to the system account', '$SYS.REQ.SERVER.PING'],
+  ])('%s', async (_, subject) => {
+    trainer.publish(subject, '{}');
+    await isRefused('Publish', subject, trainerIdentity);
+  });
+
+  it.each([
+    ['to hear everything', '>'],
+    ['to hear the claims of trainers', claimsOf('trainer', 'run', '*')],
+    ['to hear the presence of other workers', presencesSubject],
+    ['to hear the jobs for another worker alone', ownJobSubject(identityText(victimIdentity))],
+  ])('%s', async (_, subject) => {
+    trainer.subscribe(subject);
+    await isRefused('Subscription', subject, trainerIdentity);
   });
 });
 

@@ -279,7 +279,7 @@ it('one that finds other bytes under the digest of its build says so, leaves, an
 });
 
 it('a token needs a stack that listens, a known role and a name', async () => {
-  await expect(token('--roles', 'trainer')).rejects.toThrow('--roles: expected some of rollout, reward, got "trainer"');
+  await expect(token('--roles', 'critic')).rejects.toThrow('expected some of trainer, rollout, reward, got "critic"');
   await expect(token('--pool', 'A b')).rejects.toThrow('--pool: expected small letters, digits and -');
   await expect(token('--ttl', 'soon')).rejects.toThrow('--ttl: expected a duration');
   expect(readFileSync(join(loop.home, 'stack/nats.conf'), 'utf8')).toContain('tls {');

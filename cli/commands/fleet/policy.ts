@@ -6,7 +6,7 @@ import type { CommandContext, CommandInput } from '../../command.ts';
 import { flag, textOption } from '../../options.ts';
 
 const ofController = ['role', 'stack', 'region'];
-const ofWorkers = ['principal'];
+const ofWorkers = ['principal', 'roles'];
 
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
   const policy = policyOf(input, context);
@@ -22,7 +22,11 @@ function policyOf(input: CommandInput, context: CommandContext): PolicyDocument 
       hint: isController ? 'leave --controller out, or this option' : `petrel fleet policy --controller --${other} …`,
     });
   const store = textOption(input, 'store');
-  if (!isController) return workerStorePolicy(context, { store, principal: textOption(input, 'principal') });
+  if (!isController)
+    return workerStorePolicy(context, {
+      ...{ store, principal: textOption(input, 'principal') },
+      roles: textOption(input, 'roles')?.split(','),
+    });
   const [role, stack, region] = ofController.map((name) => textOption(input, name));
   return controllerMachinePolicy(context, { store, role, stack, region });
 }

@@ -10,7 +10,7 @@ export const FLEET_COMMANDS: readonly CommandSpec[] = [
       { flags: '--pool <name>', doc: 'name of the pool', required: true },
       {
         flags: '--roles <roles>',
-        doc: 'what its workers do: rollout, reward, or both with a comma',
+        doc: 'what its workers do, with commas: rollout, reward, trainer',
         default: 'rollout,reward',
       },
       { flags: '--ttl <duration>', doc: 'for how long machines may join with it', default: '24h' },
@@ -23,6 +23,7 @@ export const FLEET_COMMANDS: readonly CommandSpec[] = [
     examples: [
       'petrel fleet token --pool gpus > join.json',
       'petrel fleet token --pool scorers --roles reward --ttl 1h',
+      'petrel fleet token --pool trainers --roles trainer,rollout',
       'petrel fleet token --pool lab --program join-lab.mjs',
     ],
     load: () => import('./token.ts'),
@@ -106,6 +107,7 @@ export const FLEET_COMMANDS: readonly CommandSpec[] = [
     options: [
       { flags: '--store <store>', doc: 's3://bucket/prefix; default: the store of this home' },
       { flags: '--principal <arn>', doc: 'for a policy of the bucket: whom it is about' },
+      { flags: '--roles <roles>', doc: 'what the workers do, with commas; default: rollout,reward' },
       { flags: '--controller', doc: 'the policy of the control machine: what it needs to buy instances on EC2' },
       { flags: '--role <arn>', doc: "with --controller: the role of the pools' instance profile" },
       { flags: '--region <region>', doc: 'with --controller: the only region where it may buy' },

@@ -6,7 +6,6 @@ import { errorToJson, RetryableError, TerminalError } from '../../../core/errors
 import {
   joiningOf,
   launchOfToken,
-  joiningRoles,
   joinRequest,
   joinsSubject,
   leaveNote,
@@ -33,7 +32,7 @@ export interface LeftMachine {
 export interface JoinedNow {
   readonly instance: string;
   readonly pool: string;
-  readonly roles: (typeof joiningRoles)[number][];
+  readonly roles: Role[];
   /** Public key of the credential. */
   readonly key: string;
   readonly host: string;
@@ -72,8 +71,6 @@ export interface BoughtMachine {
 /** A machine asks again long before its JWT ends. */
 const validMs = 3600 * 1000;
 const authError = z.object({ client: z.object({ name: z.string() }), reason: z.string() });
-
-const joinable = (roles: readonly Role[]) => joiningRoles.filter((role) => roles.includes(role));
 
 /** Follows from the key, so no machine gets the instance of another one. */
 const joinedInstance = (pool: string, key: string): string =>
@@ -128,7 +125,7 @@ async function replyTo(subject: string, asked: JoinRequest, ports: JoinOfficePor
       permissions: joinedPermissions({ instance, pool, roles }),
       expiresAt: until,
     });
-    ports.joined({ instance, pool, roles: joinable(roles), key, host, until: until.toISOString() });
+    ports.joined({ instance, pool, roles, key, host, until: until.toISOString() });
     return { v: wireVersion, answer: 'welcome', instance, jwt, build, stackInstance, stackName, now: Date.now() };
   } catch (error) {
     const { code, message, hint = 'petrel status on the control machine' } = errorToJson(error);
