@@ -1,5 +1,5 @@
 // @module-tag long
-/** Trainers on machines that have joined: any of them may be lost, and the run ends in the bits of one that kept all. */
+/** Trainers on machines that have joined: any may be lost, and the run ends in the bits of one that kept all. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';

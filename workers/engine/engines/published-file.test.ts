@@ -5,10 +5,13 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { at } from '../../../core/at.ts';
+import type { StateSource } from '../../../core/ports/policy.ts';
 import { publishedBytes, publishedTensors } from '../../../core/records/publications.ts';
 import { machineBytes } from '../../../infra/machine-memory.ts';
 import { openSafetensors } from '../../../models/safetensors.ts';
 import { saveRandomModel } from '../../../tests/random-model.ts';
+import { treeDigest } from '../../../log/objects/digest.ts';
+import { randomOf } from '../../../native/testing/decoders.ts';
 import { MemoryPlan } from './memory-plan.ts';
 import { nativeEngines } from './native/index.ts';
 import { publicationRoot } from './roots.ts';
@@ -51,7 +54,7 @@ describe.each(['tied', 'own'])('a model with a head that is %s', (name) => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(bytes.length)), async (cuts) => {
         const file = await PublishedFile.create(fresh(), parameters, format);
-        await file.fill({
+        const source: StateSource = {
           type: 'published',
           format,
           read: async (sinkOf) => {
@@ -61,7 +64,8 @@ describe.each(['tied', 'own'])('a model with a head that is %s', (name) => {
               if (start < end) await sinkOf(start, end)(bytes.subarray(start, end));
             }
           },
-        });
+        };
+        await file.fill(source, 'sha256');
         expect(await file.digest('sha256')).toBe(root);
         const some = new Uint8Array(bytes.length - 5);
         await file.read(5, some);
@@ -81,7 +85,7 @@ it('mirrors the rows of tokens, and nothing else', async () => {
   expect([...rows].sort()).toEqual(['lm_head.weight', 'model.embed_tokens.weight']);
   const [path, mirroredPath] = [fresh(), fresh()];
   const file = await PublishedFile.create(path, parameters, 'F32');
-  await file.fill({ type: 'folder', folder: model });
+  await file.fill({ type: 'folder', folder: model }, 'sha256');
   const mirrored = await PublishedFile.create(mirroredPath, parameters, 'F32');
   await mirrored.fillMirrored(file, rows);
   for (const { name, shape, firstByte, endByte } of publishedTensors(parameters, 'F32')) {
@@ -106,7 +110,7 @@ it('is a file that the reader of model folders takes', async () => {
   const parameters = await parametersOf(join(folder, 'tied'), 'fp32');
   const own = mkdtempSync(join(folder, 'model-'));
   const file = await PublishedFile.create(join(own, 'model.safetensors'), parameters, 'F32');
-  await file.fill({ type: 'folder', folder: join(folder, 'tied') });
+  await file.fill({ type: 'folder', folder: join(folder, 'tied') }, 'sha256');
   await file.close();
   const [one, two] = [await openSafetensors(own), await openSafetensors(join(folder, 'tied'))];
   expect([...one.tensors.keys()].sort()).toEqual([...two.tensors.keys()].sort());
@@ -118,4 +122,48 @@ it('is a file that the reader of model folders takes', async () => {
   }
   await one.close();
   await two.close();
+});
+
+it.each([1, 2, 3])(
+  'of several blocks has one digest, whatever the pieces and what was there before (seed %i)',
+  async (seed) => {
+    const mib = 2 ** 20;
+    const sizesOf = [5 * mib - 3, 17, 3 * mib];
+    const parameters = sizesOf.map((size, i) => ({
+      ...{ name: `p${i}`, shape: [size], offset: sizesOf.slice(0, i).reduce((sum, one) => sum + one, 0), size },
+      computed: 'F32' as const,
+    }));
+    const values = Float32Array.from({ length: publishedBytes(parameters, 'F32') / 4 }, (_, i) =>
+      Math.fround(i * seed),
+    );
+    const bytes = new Uint8Array(values.buffer);
+    const random = randomOf(seed);
+    const file = await PublishedFile.create(fresh(), parameters, 'F32');
+    await file.fill(sourceOf(new Uint8Array(bytes.length), [bytes.length]), 'sha256');
+    for (let turn = 0; turn < 4; turn++) {
+      // Some of the blocks come whole, some in parts.
+      const ends = Array.from({ length: 1 + Math.floor(random() * 4) }, () => {
+        const end = Math.floor(random() * bytes.length);
+        return random() < 0.5 ? end : end - (end % (8 * mib));
+      });
+      await file.fill(sourceOf(bytes, ends), 'sha256');
+      expect(await file.digest('sha256', {}, 2)).toBe(treeDigest(values));
+      values[Math.floor(random() * values.length)] = turn;
+    }
+    await file.close();
+  },
+);
+
+/** A publication in fp32, whose pieces end at these bytes and at the last one. */
+const sourceOf = (bytes: Uint8Array, ends: readonly number[]): StateSource => ({
+  type: 'published',
+  format: 'F32',
+  read: async (sinkOf) => {
+    const sink = sinkOf(0, bytes.length);
+    let start = 0;
+    for (const end of [...new Set([...ends, bytes.length])].sort((a, b) => a - b)) {
+      if (end > start) await sink(bytes.subarray(start, end));
+      start = end;
+    }
+  },
 });

@@ -32,6 +32,8 @@ export class PublishedFile {
   readonly bytes: number;
   readonly #file: FileHandle;
   readonly #tensors: readonly Placed[];
+  /** Digests of blocks that came whole, hashed while they were written; by their first byte. */
+  readonly #leaves = new Map<number, Uint8Array>();
 
   private constructor(file: FileHandle, format: WeightsFormat, bytes: number, tensors: readonly Placed[]) {
     this.format = format;
@@ -69,16 +71,17 @@ export class PublishedFile {
     return new PublishedFile(await open(path, 'r'), format, publishedBytes(parameters, format), placed);
   }
 
-  /** Takes the values of a source; all of them must come. */
-  async fill(source: StateSource, call?: Call): Promise<void> {
+  /** Takes the values of a source; all of them must come. `hash`: that of the digest that will be asked for. */
+  async fill(source: StateSource, hash: BlockHash, call?: Call): Promise<void> {
+    this.#leaves.clear();
     if (source.type === 'folder') return this.#fillFromFolder(source.folder, call);
     if (source.type === 'published') {
       if (source.format !== this.format)
         throw new InvalidInputError(`weights in ${source.format} for a publication in ${this.format}`);
-      return source.read((start) => this.#sink(start, call));
+      return source.read((start) => this.#sink(start, { hash: this.#hashOf(hash), call }));
     }
     if (this.format !== 'F32') throw new InvalidInputError('pieces of a state are published in F32');
-    return source.read(({ start }) => this.#sink(start * Float32Array.BYTES_PER_ELEMENT, call));
+    return source.read(({ start }) => this.#sink(start * Float32Array.BYTES_PER_ELEMENT, { hash, call }));
   }
 
   /** Copies bytes of the publication from `start` on. */
@@ -87,20 +90,23 @@ export class PublishedFile {
       await readFully(this.#file, into.subarray(from - start, to - start), place);
   }
 
-  /** Digest of the publication, of what lies in the file. */
+  /** Digest of the publication: of what came, where it came in large pieces, else of what lies in the file. */
   async digest(hash: BlockHash, call?: Call, threads = 1): Promise<Digest> {
-    const used = this.format === 'F32' ? hash : 'blake3';
+    const used = this.#hashOf(hash);
     const size = Math.min(this.bytes, blocksAtOnce * blockBytes);
     const buffers = [Buffer.alloc(size), Buffer.alloc(size)];
     const leaves: Uint8Array[] = [];
     const starts = Array.from({ length: Math.ceil(this.bytes / size) }, (_, i) => i * size);
-    const read = async (start: number): Promise<Uint8Array> => {
+    const read = async (start: number): Promise<Uint8Array | undefined> => {
+      if (this.#knownLeaves(start, size) !== undefined) return undefined;
       const some = at(buffers, (start / size) % 2).subarray(0, Math.min(size, this.bytes - start));
       await this.read(start, some);
       return some;
     };
+    let start = 0;
     for await (const some of inOrder(starts, 2, read)) {
-      leaves.push(blockDigests(some, blockBytes, used, threads));
+      leaves.push(...(some ? [blockDigests(some, blockBytes, used, threads)] : (this.#knownLeaves(start, size) ?? [])));
+      start += size;
       call?.tick?.();
     }
     return treeRoot(this.bytes, Buffer.concat(leaves), used);
@@ -117,7 +123,7 @@ export class PublishedFile {
         const piece = Buffer.alloc(count * rowBytes);
         const isMirrored = mirrored.has(name);
         await other.read(firstByte + (isMirrored ? rows - row - count : row) * rowBytes, piece);
-        await this.#sink(firstByte + row * rowBytes, call)(isMirrored ? reversedRows(piece, rowBytes) : piece);
+        await this.#sink(firstByte + row * rowBytes, { call })(isMirrored ? reversedRows(piece, rowBytes) : piece);
       }
     }
   }
@@ -131,16 +137,51 @@ export class PublishedFile {
     return this.#file.close();
   }
 
-  #sink(start: number, call?: Call): (bytes: Uint8Array) => Promise<void> {
+  /** A publication in bf16 has one hash. */
+  #hashOf(hash: BlockHash): BlockHash {
+    return this.format === 'F32' ? hash : 'blake3';
+  }
+
+  /** Digests of the blocks in `size` bytes from `start` on; undefined unless all are known. */
+  #knownLeaves(start: number, size: number): Uint8Array[] | undefined {
+    const known: Uint8Array[] = [];
+    for (let block = start; block < Math.min(start + size, this.bytes); block += blockBytes) {
+      const leaf = this.#leaves.get(block);
+      if (leaf === undefined) return undefined;
+      known.push(leaf);
+    }
+    return known;
+  }
+
+  /** `hash`: absent where no digest is asked for. */
+  #sink(
+    start: number,
+    { hash, call }: { readonly hash?: BlockHash; readonly call?: Call | undefined },
+  ): (bytes: Uint8Array) => Promise<void> {
     let next = start;
     return async (bytes) => {
       const first = next;
       next += bytes.length;
       if (next > this.bytes) throw new InvalidInputError(`more bytes than the ${this.bytes} of the publication`);
-      for (const { place, from, to } of this.#spans(first, next))
-        await writeFully(this.#file, bytes.subarray(from - first, to - first), place);
+      for (let from = first; from < next; ) {
+        const to = Math.min(next, from - (from % blockBytes) + blockBytes);
+        const some = bytes.subarray(from - first, to - first);
+        const written = this.#write(from, some);
+        // The bytes are still in the processor's caches.
+        const isBlock = from % blockBytes === 0 && to === Math.min(this.bytes, from + blockBytes);
+        if (hash !== undefined && isBlock) this.#leaves.set(from, blockDigests(some, blockBytes, hash, 1));
+        await written;
+        from = to;
+      }
       call?.tick?.();
     };
+  }
+
+  async #write(start: number, bytes: Uint8Array): Promise<void> {
+    const writes = [...this.#spans(start, start + bytes.length)].map(({ place, from, to }) =>
+      writeFully(this.#file, bytes.subarray(from - start, to - start), place),
+    );
+    await Promise.all(writes);
   }
 
   async #fillFromFolder(folder: string, call?: Call): Promise<void> {

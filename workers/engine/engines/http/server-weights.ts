@@ -84,7 +84,7 @@ export class ServerWeights {
     const written = join(folder, `${writing}${randomUUID()}`);
     try {
       await mkdir(written, { recursive: true });
-      const file = await this.#write(written, source, format, call);
+      const file = await this.#write(written, source, { format, hash }, call);
       const digest = await file.digest(hash, call);
       const label = ServerWeights.labelOf(format, digest);
       const path = join(folder, label);
@@ -122,13 +122,14 @@ export class ServerWeights {
     await file?.close();
   }
 
-  async #write(path: string, source: StateSource, format: WeightsFormat, call?: Call): Promise<PublishedFile> {
+  async #write(path: string, source: StateSource, named: NamedWeights, call?: Call): Promise<PublishedFile> {
+    const { format, hash } = named;
     const { folder, model, parameters } = this.#ports;
     await checkRoom('the folder of rollout.weights_dir', folder, publishedBytes(parameters, format));
     await this.#closeFile();
     const file = await PublishedFile.create(join(path, weightsFile), parameters, format);
     this.#file = file;
-    await file.fill(source, call);
+    await file.fill(source, hash, call);
     await copyModelFiles(model, path);
     await file.sync();
     return file;

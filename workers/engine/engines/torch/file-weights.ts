@@ -32,8 +32,8 @@ export class FileWeights implements RankWeights {
       if (format !== 'F32') throw new Error(`a folder is loaded in F32, not in ${format}`);
       const { folder, newHead = false } = source;
       await this.#group.exclusive('loadFolder', { folder, newHead }, call);
-    } else await file.fill(source, call);
-    // The digest is read beside the load: what was loaded is known when both have ended.
+    } else await file.fill(source, hash, call);
+    // What is not hashed yet is hashed beside the load: what was loaded is known when both have ended.
     const [digest] = await Promise.all([
       file.digest(hash, call, this.#threads),
       this.#group.exclusive('loaded', {}, call),
