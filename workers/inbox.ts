@@ -3,6 +3,7 @@ import type { Msg, NatsConnection } from '@nats-io/nats-core';
 import type { z } from 'zod';
 import type { Store } from '../core/ports/store.ts';
 import type { Role } from '../core/roles.ts';
+import { wantedNeeds, wantedNeedsSubject } from '../core/wire/declarations.ts';
 import { endedSamples, endedSamplesSubject, samplesTaken, samplesTakenSubject } from '../core/wire/ended-samples.ts';
 import type { EndedSamples } from '../core/wire/ended-samples.ts';
 import { isScoringSettings } from '../core/wire/jobs/index.ts';
@@ -74,6 +75,7 @@ export function openInbox(to: Recipients): void {
   const self = identityText(to.identity);
   const rows: readonly Row[] = [
     row(undefined, ownJobSubject(self), jobMessage, (job) => to.intake.take(job)),
+    row(undefined, wantedNeedsSubject, wantedNeeds, ({ needs }) => to.intake.serve(needs)),
     row(undefined, leaseSubject, leaseRelease, (released) => release(to, released)),
     row('trainer', leaseTakenSubject, leaseTaken, (taken) => trainedElsewhere(to, taken)),
     row('rollout', newWeightsSubject, newWeights, (committed) => getWeights(to, committed)),

@@ -1,5 +1,7 @@
 /** Takes the jobs that a worker runs: from the queues of its roles, and those that were sent to it alone. */
 import type { NatsConnection } from '@nats-io/nats-core';
+import { meets, needsWord, queueWithNeeds } from '../core/machine-needs.ts';
+import type { MachineFacts, MachineNeeds } from '../core/machine-needs.ts';
 import { anyProfile } from '../core/records/profile-ids.ts';
 import type { Role } from '../core/roles.ts';
 import { roleOf } from '../core/wire/jobs/index.ts';
@@ -35,6 +37,9 @@ export interface IntakePorts {
   /** The worker's name in records and logs. */
   readonly name: string;
   readonly timing: Timing;
+  readonly machine: MachineFacts;
+  /** Called when this worker begins to read other queues. */
+  readonly changed: () => void;
   /** How the earlier process of this worker name ended. */
   readonly predecessorEnded: string | undefined;
   /** Undefined in a worker that only scores. */
@@ -50,8 +55,11 @@ export class Intake {
   readonly #ports: IntakePorts;
   readonly #pullers: Puller[] = [];
   readonly #running: Promise<void>[] = [];
+  #isStopped = false;
   /** The puller of each role that takes the jobs which were sent to this worker alone. */
   readonly #ownJobs = new Map<Role, Puller>();
+  /** Needs of jobs that this machine meets, by their word. */
+  readonly #needs = new Map<string, MachineNeeds>();
   /** Jobs that this worker holds or is claiming, by run and job id. */
   readonly #claimed = new Set<string>();
 
@@ -59,18 +67,41 @@ export class Intake {
     this.#ports = ports;
   }
 
-  /** The queues whose jobs this worker takes. Scoring needs no engine. */
-  profiles(role: Role): readonly string[] {
+  /** The queues whose jobs this worker takes. */
+  queues(role: Role): readonly string[] {
+    const needs = [undefined, ...this.#needs.values()];
+    return needs.flatMap((some) => this.#profiles(role).map((profile) => queueWithNeeds(profile, some)));
+  }
+
+  /** There are jobs with these needs: those that this machine meets are taken from their queues, too. */
+  serve(wanted: readonly MachineNeeds[]): void {
+    const fresh = wanted.filter((needs) => !this.#needs.has(needsWord(needs)) && meets(needs, this.#ports.machine));
+    if (fresh.length === 0) return;
+    for (const needs of fresh) this.#needs.set(needsWord(needs), needs);
+    for (const role of this.#ownJobs.keys())
+      for (const needs of fresh)
+        this.#pullFrom(
+          role,
+          this.#profiles(role).map((one) => queueWithNeeds(one, needs)),
+        );
+    this.#ports.changed();
+  }
+
+  /** Scoring needs no engine. */
+  #profiles(role: Role): readonly string[] {
     const engine = this.#ports.engine();
     return role === 'reward' || engine === undefined ? [anyProfile] : engine.facts.flatMap(queuesOf);
   }
 
   /** Begins to take the jobs of this role. */
   pull(role: Role): void {
-    const profiles = this.profiles(role);
-    const room = this.#roomFor(role);
-    for (const profile of profiles) {
-      const puller = this.#puller(role, profile, profiles.length === 1 ? room : this.#roomFor(role));
+    this.#pullFrom(role, this.queues(role));
+  }
+
+  #pullFrom(role: Role, queues: readonly string[]): void {
+    if (this.#isStopped) return;
+    for (const queue of queues) {
+      const puller = this.#puller(role, queue, this.#roomFor(role));
       this.#pullers.push(puller);
       if (!this.#ownJobs.has(role)) this.#ownJobs.set(role, puller);
       this.#running.push(puller.run());
@@ -83,6 +114,7 @@ export class Intake {
   }
 
   stop(): void {
+    this.#isStopped = true;
     for (const puller of this.#pullers) puller.stop();
   }
 
@@ -100,6 +132,7 @@ export class Intake {
       predecessorEnded,
       role,
       profile,
+      onNeeds: (needs) => this.serve(needs),
       room,
       inFlight: this.#claimed,
       refuse: (message, deliveries) => this.#refuse(role, message, deliveries),
@@ -114,7 +147,7 @@ export class Intake {
 
   /** The number of free slots; 0 while this worker takes no jobs. */
   #roomFor(role: Role): PullerPorts['room'] {
-    const slots = role === 'reward' ? this.#ports.rewardRoom : new Slots(slotsOf[role]);
+    const slots = role === 'reward' ? this.#roomForScoring() : new Slots(slotsOf[role]);
     return {
       enter: async () => {
         await slots.enter();
@@ -122,6 +155,12 @@ export class Intake {
       },
       leave: () => slots.leave(),
     };
+  }
+
+  /** One puller waits for the shared room; those of other queues have as many slots each. */
+  #roomForScoring(): PullerPorts['room'] {
+    const { rewardRoom } = this.#ports;
+    return this.#ownJobs.has('reward') ? new Slots(rewardRoom.slots) : rewardRoom;
   }
 
   async #refuse(role: Role, message: JobMessage, deliveries: number): Promise<Refusal | undefined> {

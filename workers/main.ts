@@ -6,6 +6,7 @@ import { metadataVariable } from '../infra/fleet/ec2-metadata.ts';
 import { ec2Notice } from '../infra/fleet/ec2-notice.ts';
 import { firstNotice, signalNotice } from '../infra/fleet/notice.ts';
 import type { Notice } from '../infra/fleet/notice.ts';
+import { gpusHere } from '../infra/engines/gpu-facts.ts';
 import { petrelHome } from '../infra/home.ts';
 import { connectNats } from '../infra/nats/connection.ts';
 import { announceReady, predecessorVariable, workerGraceMs } from '../infra/stack/index.ts';
@@ -24,6 +25,7 @@ const worker = new Worker(options, {
   identity,
   timing: timings.local,
   home: petrelHome(),
+  machine: { pool: options.pool, gpus: await gpusHere() },
   die: (error) => {
     console.error(error);
     process.exit(1);

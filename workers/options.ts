@@ -21,6 +21,7 @@ export interface WorkerRoles {
 export interface WorkerOptions extends WorkerRoles {
   /** Name of the worker on its machine. */
   readonly name: string;
+  readonly pool: string;
   /** Source, besides signals, of preemption notices for this machine. */
   readonly notice?: NoticeSource;
 }
@@ -50,5 +51,11 @@ export function workerOptions(args: readonly string[]): WorkerOptions {
     throw new InvalidInputError(`--notice: unknown source "${values.notice}"`, {
       hint: `one of ${noticeSources.join(', ')}`,
     });
-  return { name: values.name ?? `worker-${process.pid}`, roles, threads, ...(notice && { notice }) };
+  return {
+    name: values.name ?? `worker-${process.pid}`,
+    pool: values.pool ?? 'local',
+    roles,
+    threads,
+    ...(notice && { notice }),
+  };
 }

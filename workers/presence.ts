@@ -1,5 +1,6 @@
 /** What a worker tells others of itself. */
 import { hostname } from 'node:os';
+import type { MachineFacts } from '../core/machine-needs.ts';
 import { wireVersion } from '../core/wire/messages.ts';
 import type { Presence } from '../core/wire/messages.ts';
 import type { WorkerIdentity } from '../core/wire/worker-identity.ts';
@@ -19,8 +20,9 @@ export interface SeenWorker {
   /** The cloud expects to take the machine back. */
   readonly isAtRisk: boolean;
   readonly engine: Engine | undefined;
-  /** The queues of a trainer's and sampler's jobs that the worker takes. */
+  /** The queues whose jobs the worker takes. */
   readonly profiles: readonly string[];
+  readonly machine: MachineFacts | undefined;
   readonly loopDelayMs: number;
   readonly lease: Pick<TrainerLease, 'runId' | 'components' | 'standsBy' | 'isWanted'>;
   readonly reward: Pick<RewardRole, 'ahead'>;
@@ -43,6 +45,7 @@ export function presenceOf(worker: SeenWorker): Presence {
     engines: [...(engine?.facts ?? [])],
     threads: options.threads,
     profiles: [...worker.profiles],
+    ...(worker.machine && { pool: worker.machine.pool, gpus: [...worker.machine.gpus] }),
     ...(engine?.serves === undefined ? {} : { serves: engine.serves }),
     ...leaseShown(worker.lease),
     ...(worker.isAtRisk && { atRisk: true as const }),

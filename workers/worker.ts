@@ -10,6 +10,7 @@
  */
 import { join } from 'node:path';
 import type { NatsConnection } from '@nats-io/nats-core';
+import type { MachineFacts } from '../core/machine-needs.ts';
 import type { Store } from '../core/ports/store.ts';
 import type { Presence, Timing } from '../core/wire/messages.ts';
 import { shownName } from '../core/wire/worker-identity.ts';
@@ -64,6 +65,8 @@ export interface WorkerPorts {
   readonly engine?: Engine;
   /** Absent: one that calls scorers. */
   readonly rewardRole?: RewardRole;
+  /** What this machine offers to jobs. Absent: nothing but its processor. */
+  readonly machine?: MachineFacts;
   /** Build ids of this process's code and of the stack; absent where there is no stack. */
   readonly build?: { readonly own: string; readonly ofStack: () => string };
 }
@@ -103,7 +106,11 @@ export class Worker {
     const { roles, predecessorEnded } = options;
     const openStore = this.#openStore;
     this.#runner = new JobRunner({ ...shared, roles, journal, openStore, say: sayOfRun(nc, identity), changed });
-    this.#intake = new Intake({ ...shared, predecessorEnded, runner: this.#runner, health: this.#health });
+    const machine = ports.machine ?? { pool: identity.instance, gpus: [] };
+    this.#intake = new Intake({
+      ...{ ...shared, machine, predecessorEnded, changed },
+      ...{ runner: this.#runner, health: this.#health },
+    });
     this.#beacon = new PresenceBeacon(nc, timing, () => this.#presence());
   }
 
@@ -267,7 +274,8 @@ export class Worker {
       state: this.#state,
       isAtRisk: this.#isAtRisk,
       engine: this.#engine,
-      profiles: this.#intake.profiles('trainer'),
+      profiles: [...new Set(this.#options.roles.flatMap((role) => this.#intake.queues(role)))],
+      machine: this.#ports.machine,
       loopDelayMs: this.#loopDelay.p999Ms(),
       lease: this.#lease,
       reward: this.#reward,

@@ -56,6 +56,7 @@ function requestOf({ context, head }: At): JobRequest<'compare'> {
     at: { term: head.term, iteration: head.position },
     store: log.store,
     profile: queueOf(profile),
+    needs: recipe.fleet.needs.trainer,
     input: {
       kind: recipe.kind === 'rm' ? 'rm' : 'dpo',
       position: head.position,

@@ -2,12 +2,14 @@
  * What the planner is given: the pools as they can be bought now, what is there, what the runs need, and what was
  * refused.
  */
-import { demandOf } from '../../core/fleet/demand.ts';
+import { demandOf, poolFor, trainerDemands } from '../../core/fleet/demand.ts';
+import type { ObservedRun } from '../../core/fleet/demand.ts';
 import type { FleetRecord } from '../../core/fleet/records.ts';
 import { samePlace } from '../../core/fleet/spread.ts';
 import { boughtPools, plannedPool } from '../../core/fleet/spec.ts';
 import type { BoughtPool, SpotPrices } from '../../core/fleet/spec.ts';
-import type { Demand, Instance, NotedPlan, PlanInput, Pool, Refusal } from '../../core/fleet/types.ts';
+import type { Demand, Instance, NotedPlan, PlanInput, Pool, Refusal, TrainerDemand } from '../../core/fleet/types.ts';
+import type { Role } from '../../core/roles.ts';
 import type { FleetLog, KnownInstance } from '../../log/fleet/fleet-log.ts';
 import type { Seen } from './endings.ts';
 import type { FleetPorts } from '../ports/fleet.ts';
@@ -50,14 +52,17 @@ export async function planning(fleet: FleetPorts, log: FleetLog, pass: Pass, mem
   const { wanted, seen, living } = pass;
   const stopped = await stoppedPools(log, wanted);
   const { pools, notes } = await plannable(log, pass, new Set(stopped.map(({ pool }) => pool)));
-  const demands = await demandsOf(fleet, log, pass, pools, memory);
+  const runs = await fleet.observeRuns(log.store);
+  const demands = demandsOf(runs, pass, pools, memory);
+  const trainers = trainersOf(runs, pass, pools);
   const { max_usd_per_hour: most } = wanted.spec;
   const input = {
     pools,
     instances: living.map((one) => instanceOf(one, seen)),
     demands,
+    trainers,
     refusals: await recentRefusals(log, pools, seen.now),
-    idleFor: idleTimes(pools, demands, seen.now, memory.idle),
+    idleFor: idleTimes(pools, [...demands, ...trainers], seen.now, memory.idle),
     ...(most !== undefined && { maxUsdPerHour: most }),
   };
   return { input, notes, stopped };
@@ -130,30 +135,37 @@ function instanceOf(
   return { id, pool, place, state: leaves ? 'draining' : ready === undefined ? 'booting' : 'ready' };
 }
 
-/** A run's rollouts are done by the first pool that has the role. */
-async function demandsOf(
-  fleet: FleetPorts,
-  log: FleetLog,
-  { wanted, seen, living }: Pass,
-  pools: readonly Pool[],
-  memory: Memory,
-): Promise<Demand[]> {
-  const serving = pools.find(({ name }) => wanted.spec.pools[name]?.roles.includes('rollout'));
-  if (serving === undefined) return [];
-  const workers = [...seen.present.values()].filter(
-    ({ roles, state }) => roles.includes('rollout') && (state === 'ready' || state === 'busy'),
-  );
-  const bought = new Set(living.flatMap(({ joined }) => joined?.instance ?? []));
-  const facts = {
-    pool: serving.name,
-    ownWorkers: workers.filter(({ instance }) => !bought.has(instance)).length,
-    waitingUsdPerHour: wanted.spec.waiting_usd_per_hour,
-    now: seen.now.getTime(),
-  };
-  return (await fleet.observeRuns(log.store)).flatMap((run) => {
+/** A run's rollouts are done by the first pool that has the role and that the run allows. */
+function demandsOf(runs: readonly ObservedRun[], pass: Pass, pools: readonly Pool[], memory: Memory): Demand[] {
+  const { wanted, seen } = pass;
+  const workers = ofRole('rollout', pass);
+  const ownWorkers = workers.filter(({ bought }) => !bought).length;
+  return runs.flatMap((run) => {
+    const serving = poolFor('rollout', run, offered(pools, pass));
+    if (serving === undefined) return [];
     const then = memory.workersAt(run.run, run.position, workers.length);
-    return demandOf(run, { ...facts, workers: then }) ?? [];
+    const facts = {
+      ...{ pool: serving.name, workers: then, ownWorkers },
+      ...{ waitingUsdPerHour: wanted.spec.waiting_usd_per_hour, now: seen.now.getTime() },
+    };
+    return demandOf(run, facts) ?? [];
   });
+}
+
+function trainersOf(runs: readonly ObservedRun[], pass: Pass, pools: readonly Pool[]): TrainerDemand[] {
+  const own = ofRole('trainer', pass).filter(({ bought }) => !bought).length;
+  return trainerDemands(runs, offered(pools, pass), own);
+}
+
+const offered = (pools: readonly Pool[], { wanted }: Pass) =>
+  pools.map(({ name }) => ({ name, roles: wanted.spec.pools[name]?.roles ?? [] }));
+
+/** The workers that take jobs of the role. */
+function ofRole(role: Role, { seen, living }: Pass) {
+  const bought = new Set(living.flatMap(({ joined }) => joined?.instance ?? []));
+  return [...seen.present.values()]
+    .filter(({ roles, state }) => roles.includes(role) && (state === 'ready' || state === 'busy'))
+    .map(({ instance }) => ({ bought: bought.has(instance) }));
 }
 
 /** Older ones count no more: the planner lets a place rest for three minutes. */
@@ -173,7 +185,7 @@ async function recentRefusals(log: FleetLog, pools: readonly Pool[], now: Date):
 
 function idleTimes(
   pools: readonly Pool[],
-  demands: readonly Demand[],
+  demands: readonly Pick<Demand, 'pool'>[],
   now: Date,
   since: Map<string, number>,
 ): Record<string, number> {

@@ -44,6 +44,7 @@ export function rolloutJobs(context: RunContext, head: Head, purpose: Purpose, w
       at: { term: head.term, iteration: head.position },
       store: log.store,
       profile: samplingQueue(profile, sampler),
+      needs: recipe.fleet.needs.rollout,
       input: {
         purpose,
         sampler,
@@ -112,6 +113,7 @@ export function rewardJob(
     at: rollout.at,
     store: rollout.store,
     profile: anyProfile,
+    needs: context.recipe.fleet.needs.reward,
     input: { trajectories, ...scoringOf(context, purpose, dataset), ...(again === 0 ? {} : { again }) },
     follows: jobId,
     ...(rollout.isNew === true && { isNew: true }),

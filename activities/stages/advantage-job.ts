@@ -32,6 +32,7 @@ export function advantageJob(
     at: { term: head.term, iteration: head.position },
     store: log.store,
     profile: queueOf(profile),
+    needs: recipe.fleet.needs.trainer,
     input: {
       kind: recipe.kind,
       iteration: head.position + 1,

@@ -99,6 +99,7 @@ function requestOf(ports: ActivityPorts, { context, head }: At, part: Part): Job
     at: { term: head.term, iteration: head.position },
     store: log.store,
     profile: queueOf(profile),
+    needs: context.recipe.fleet.needs.trainer,
     input: { iteration: head.position, state: stateOfPart(ports, head, part), model: inputs.model, profile, ...part },
   };
 }

@@ -121,6 +121,7 @@ function requestOf(
     at: { term: head.term, iteration: head.position },
     store: log.store,
     profile: queueOf(profile),
+    needs: context.recipe.fleet.needs.trainer,
     input: { parentState, batch: pending.digest, model: inputs.model, profile, save, ...part },
     ...(text !== undefined && { batch: text }),
     isNew: head.isOwn === true,

@@ -54,6 +54,7 @@ export async function openTerm(
         runId: ref.runId,
         at: { term: 1, iteration: origin?.position ?? 0 },
         store: log.store,
+        needs: context.recipe.fleet.needs.trainer,
         profile: queueOf(like ?? { engine: engine.engine, id: anyProfile }),
         input: {
           model: inputs.model,

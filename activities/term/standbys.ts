@@ -10,6 +10,7 @@
  * A run does not wait for a standby that is not there, that fails, or that has more than a few iterations to replay
  * first.
  */
+import { queueWithNeeds } from '../../core/machine-needs.ts';
 import { errorToJson, PauseError } from '../../core/errors.ts';
 import { keys } from '../../core/records/keys.ts';
 import type { Presence } from '../../core/wire/messages.ts';
@@ -231,12 +232,12 @@ class Following {
 }
 
 /** Can this worker lead the run or follow it? Of two such trainers one leads. */
-function canTrain({ roles, state, lease, profiles }: Presence, { runId, profile }: Update): boolean {
+function canTrain({ roles, state, lease, profiles }: Presence, { runId, profile, needs }: Update): boolean {
   return (
     roles.includes('trainer') &&
     (state === 'ready' || state === 'busy') &&
     (lease === undefined || lease === runId) &&
-    profiles.includes(profile)
+    profiles.includes(queueWithNeeds(profile, needs))
   );
 }
 

@@ -107,6 +107,7 @@ function publication(
     at: { term: head.term, iteration: head.position },
     store: log.store,
     profile: queueOf(profile),
+    needs: recipe.fleet.needs.trainer,
     input: {
       weights: head.weightsDigest,
       ...publishedAs(head.publication),

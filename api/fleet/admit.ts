@@ -1,10 +1,13 @@
 /** What a recipe asks of the stack's fleet and of machines that join, checked when a run starts. */
 import { InvalidInputError } from '../../core/errors.ts';
+import { meets, needsText } from '../../core/machine-needs.ts';
+import type { Gpu, MachineNeeds } from '../../core/machine-needs.ts';
 import type { Recipe } from '../../core/recipe/index.ts';
 import { roles } from '../../core/roles.ts';
 import type { Role } from '../../core/roles.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
-import { poolOfInstance } from '../../core/wire/join.ts';
+import { poolOfWorker } from '../../core/wire/join.ts';
+import { gpusHere } from '../../infra/engines/gpu-facts.ts';
 import { openLiveSource } from '../live-source.ts';
 import { fleetTokens } from '../../infra/stack/fleet-register.ts';
 import { fleetStore, lastPlan } from '../../infra/stack/fleet-notes.ts';
@@ -28,23 +31,35 @@ export async function admitToFleet(recipe: Recipe, home: string, now = new Date(
     .map(([key]) => `fleet.${key} has no effect: this stack has no fleet (petrel fleet apply)`);
 }
 
+/** A pool whose workers may do jobs of these roles. `gpus`: of its machines; absent: not known yet. */
+interface Candidate {
+  readonly pool: string;
+  readonly roles: readonly Role[];
+  readonly gpus?: readonly Gpu[];
+}
+
 /** Local pools, the stack's fleet, workers that are there, and tokens with which others may join. */
-async function requireRoles({ kind, reward, fleet: { pools } }: Recipe, home: string): Promise<void> {
+async function requireRoles({ kind, reward, fleet: { pools, needs } }: Recipe, home: string): Promise<void> {
   const needed: readonly Role[] = samplesResponses(kind) ? roles : ['trainer'];
   const needsSandbox = reward.custom_reward_function.path !== null && !reward.sandbox;
-  const served = new Set<Role>(Object.values(pools).flatMap(({ roles: own }) => own));
+  const served = new Set<Role>();
   const missing = () => needed.filter((role) => !served.has(role));
+  const serve = ({ pool, gpus, roles: some }: Candidate, but?: Role) => {
+    for (const role of some) if (role !== but && mayMeet(needs[role], pool, gpus)) served.add(role);
+  };
+  const asksForGpus = Object.values(needs).some((one) => one?.gpu !== undefined);
+  const gpus = asksForGpus ? await gpusHere() : [];
+  for (const [pool, { roles: some }] of Object.entries(pools)) serve({ pool, roles: some, gpus });
   if (missing().length === 0) return;
   const fleet = fleetStore(home) === undefined ? undefined : await fleetReport({ home }, []);
   const spec = fleet?.wanted.spec.pools ?? {};
-  const ofFleet = Object.entries(spec).map(([pool, { roles }]) => ({ pool, roles }));
+  const ofFleet = Object.entries(spec).map(([pool, { roles: some }]) => ({ pool, roles: some }));
   let anyClosed = false;
-  for (const { pool, roles: some } of [...fleetTokens(home), ...ofFleet, ...(await presentWorkers(home))]) {
-    const of = spec[pool];
-    const isClosed = of?.provider === 'ec2' && of.own_scorers === 'sandboxed';
-    for (const role of some)
-      if (isClosed && role === 'reward' && needsSandbox) anyClosed = true;
-      else served.add(role);
+  for (const candidate of [...fleetTokens(home), ...ofFleet, ...(await presentWorkers(home))]) {
+    const of = spec[candidate.pool];
+    const isClosed = of?.provider === 'ec2' && of.own_scorers === 'sandboxed' && needsSandbox;
+    anyClosed ||= isClosed && candidate.roles.includes('reward');
+    serve(candidate, isClosed ? 'reward' : undefined);
   }
   if (missing().length === 0) return;
   if (anyClosed && missing().join() === 'reward')
@@ -52,16 +67,36 @@ async function requireRoles({ kind, reward, fleet: { pools } }: Recipe, home: st
       'the only pools with the role reward are bought, and a scorer of your own needs a sandbox on bought machines',
       { where: 'reward.sandbox', hint: 'reward.sandbox=true, or own_scorers: open in the pool of fleet.yaml' },
     );
+  const [first] = missing();
+  const what = needsText(first && needs[first]);
   throw new InvalidInputError(
-    `no pool has the role ${missing().join(', ')}: neither one of the recipe, nor the stack's fleet, nor a machine that may join`,
-    { where: 'fleet.pools', hint: 'add it to the roles of a pool, or make a token: petrel fleet token --pool NAME' },
+    what === ''
+      ? `no pool has the role ${missing().join(', ')}: neither one of the recipe, nor the stack's fleet, nor a machine that may join`
+      : `no machine with the role ${first}${what} is there or may join`,
+    what === ''
+      ? {
+          where: 'fleet.pools',
+          hint: 'add it to the roles of a pool, or make a token: petrel fleet token --pool NAME',
+        }
+      : {
+          where: `fleet.needs.${first}`,
+          hint: `petrel fleet token --pool ${(first && needs[first]?.pools?.[0]) ?? 'NAME'} --roles ${first}, or change fleet.needs`,
+        },
   );
 }
 
-async function presentWorkers(home: string): Promise<{ readonly pool: string; readonly roles: readonly Role[] }[]> {
+/** Nobody knows the GPUs of machines that are not there yet. */
+const mayMeet = (needs: MachineNeeds = {}, pool: string, gpus: readonly Gpu[] | undefined): boolean =>
+  gpus === undefined
+    ? meets({ ...(needs.pools && { pools: needs.pools }) }, { pool, gpus: [] })
+    : meets(needs, { pool, gpus });
+
+async function presentWorkers(home: string): Promise<Candidate[]> {
   const live = await openLiveSource(home);
   try {
-    return (await live.workers()).map(({ instance, roles }) => ({ pool: poolOfInstance(instance), roles }));
+    return (await live.workers()).map(({ roles: some, gpus = [], ...worker }) => ({
+      ...{ pool: poolOfWorker(worker), roles: some, gpus },
+    }));
   } finally {
     await live.close();
   }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { demandOf } from './demand.ts';
+import { demandOf, trainerDemands } from './demand.ts';
 import type { FleetNow, ObservedRun } from './demand.ts';
 import { iterationSeconds, worthOfNext } from './worth.ts';
 
@@ -12,6 +12,9 @@ const run = (more: Partial<ObservedRun> = {}): ObservedRun => ({
   deadline: null,
   priority: 1,
   spentUsd: 0,
+  samples: true,
+  trainers: 1,
+  needs: {},
   ...more,
 });
 const now = (more: Partial<FleetNow> = {}): FleetNow => ({
@@ -54,5 +57,41 @@ describe('the demand of a run', () => {
       budgetUsd: 0,
       deadline: { secondsLeft: 3_600, iterationsLeft: 10 },
     });
+  });
+});
+
+describe('the trainers that must be bought', () => {
+  const pools = [
+    { name: 'samplers', roles: ['rollout' as const] },
+    { name: 'gpus', roles: ['trainer' as const, 'rollout' as const] },
+    { name: 'large', roles: ['trainer' as const] },
+  ];
+  const wanted = (own: number, ...runs: Partial<ObservedRun>[]) =>
+    trainerDemands(
+      runs.map((more, i) => run({ run: `r${i}`, ...more })),
+      pools,
+      own,
+    );
+
+  it('are one for each run that none of the others trains, from the first pool that has the role', () => {
+    expect(wanted(0, {}, {})).toEqual([{ pool: 'gpus', count: 2, run: 'r0' }]);
+    expect(wanted(1, {}, {})).toEqual([{ pool: 'gpus', count: 1, run: 'r1' }]);
+    expect(wanted(2, {}, {})).toEqual([]);
+  });
+
+  it('are two with a standby, and none for a run that has ended', () => {
+    expect(wanted(1, { trainers: 2 }, { left: 0 })).toEqual([{ pool: 'gpus', count: 1, run: 'r0' }]);
+  });
+
+  it('are of the pool that a run asks for, whatever others are there', () => {
+    const inLarge = { needs: { trainer: { pools: ['large'] } } };
+    expect(wanted(3, inLarge, {})).toEqual([{ pool: 'large', count: 1, run: 'r0' }]);
+    expect(wanted(3, { needs: { trainer: { pools: ['elsewhere'] } } })).toEqual([]);
+    expect(wanted(0, { needs: { trainer: { gpu: { count: 8 } } } })).toEqual([{ pool: 'gpus', count: 1, run: 'r0' }]);
+  });
+
+  it('are also those of runs that sample nothing', () => {
+    expect(wanted(0, { samples: false })).toEqual([{ pool: 'gpus', count: 1, run: 'r0' }]);
+    expect(demandOf(run({ samples: false }), now())).toBeUndefined();
   });
 });

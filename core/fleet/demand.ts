@@ -1,5 +1,7 @@
-/** What a run needs of the fleet, from what its last iterations took. */
-import type { Demand } from './types.ts';
+/** What runs need of the fleet, from what their last iterations took. */
+import type { MachineNeeds } from '../machine-needs.ts';
+import type { Role } from '../roles.ts';
+import type { Demand, TrainerDemand } from './types.ts';
 
 /** A run that is to go on, as its records and its recipe show it. */
 export interface ObservedRun {
@@ -9,7 +11,12 @@ export interface ObservedRun {
   readonly left: number;
   /** Newest iteration, in wall seconds; absent before the first one has ended. */
   readonly last?: { readonly rolloutSeconds: number; readonly stepSeconds: number };
+  /** It samples responses: it needs rollout workers, too. */
+  readonly samples: boolean;
+  /** 1, or 2 with a standby. */
+  readonly trainers: number;
   /** `fleet` of its recipe. */
+  readonly needs: Readonly<Partial<Record<Role, MachineNeeds | undefined>>>;
   readonly budgetUsd: number | null;
   readonly deadline: string | null;
   readonly priority: number;
@@ -36,7 +43,7 @@ export function demandOf(
   seen: ObservedRun,
   { pool, workers, ownWorkers, waitingUsdPerHour, now }: FleetNow,
 ): Demand | undefined {
-  if (seen.left <= 0) return undefined;
+  if (seen.left <= 0 || !seen.samples) return undefined;
   const { last, budgetUsd, deadline } = seen;
   const measured = last && {
     rolloutSeconds: last.rolloutSeconds * Math.max(1, workers),
@@ -54,4 +61,42 @@ export function demandOf(
       deadline: { secondsLeft: Math.max(0, (Date.parse(deadline) - now) / 1_000), iterationsLeft: seen.left },
     }),
   };
+}
+
+/** A pool of which instances can be bought. */
+export interface OfferedPool {
+  readonly name: string;
+  readonly roles: readonly Role[];
+}
+
+/** The first pool that has the role, and that the run does not exclude. */
+export const poolFor = (
+  role: Role,
+  { needs }: Pick<ObservedRun, 'needs'>,
+  pools: readonly OfferedPool[],
+): OfferedPool | undefined =>
+  pools.find(({ name, roles }) => roles.includes(role) && needs[role]?.pools?.includes(name) !== false);
+
+/**
+ * The trainers that must be bought. A run that asks for no pool uses one of `own` first, the trainers that are there
+ * without being bought, one after the other.
+ */
+export function trainerDemands(
+  runs: readonly ObservedRun[],
+  pools: readonly OfferedPool[],
+  own: number,
+): TrainerDemand[] {
+  const demands = new Map<string, TrainerDemand>();
+  let left = own;
+  for (const seen of runs.filter(({ left: iterations }) => iterations > 0)) {
+    const pool = poolFor('trainer', seen, pools);
+    const isPlaced = seen.needs.trainer !== undefined;
+    const there = isPlaced ? 0 : Math.min(left, seen.trainers);
+    left -= there;
+    const missing = seen.trainers - there;
+    if (pool === undefined || missing === 0) continue;
+    const { count = 0, run = seen.run } = demands.get(pool.name) ?? {};
+    demands.set(pool.name, { pool: pool.name, count: count + missing, run });
+  }
+  return [...demands.values()];
 }

@@ -119,8 +119,9 @@ const anyInput: fc.Arbitrary<PlanInput> = fc
     ),
     maxUsdPerHour: fc.option(fc.double({ min: 0, max: 30, noNaN: true }), { nil: undefined }),
     idle: fc.option(fc.nat(1_000), { nil: undefined }),
+    trainers: fc.option(fc.tuple(fc.nat(1), fc.integer({ min: 1, max: 14 })), { nil: undefined }),
   })
-  .map(({ pools: some, demands, have, refused, maxUsdPerHour, idle }): PlanInput => {
+  .map(({ pools: some, demands, have, refused, maxUsdPerHour, idle, trainers }): PlanInput => {
     const all = some.map(
       ({ bounds: [a, b], ...rest }, i): Pool => ({ name: `p${i}`, min: Math.min(a, b), max: Math.max(a, b), ...rest }),
     );
@@ -138,6 +139,7 @@ const anyInput: fc.Arbitrary<PlanInput> = fc
       instances: have.map(([i, j, state], id) => ({ id: `i${id}`, pool: poolAt(i).name, place: placeAt(i, j), state })),
       refusals: refused.map(([i, j, kind, secondsAgo]) => ({ place: placeAt(i, j), kind, secondsAgo })),
       ...(maxUsdPerHour !== undefined && { maxUsdPerHour }),
+      ...(trainers && { trainers: [{ pool: poolAt(trainers[0]).name, count: trainers[1], run: 'trained' }] }),
       ...(idle !== undefined && { idleFor: Object.fromEntries(all.map(({ name }) => [name, idle])) }),
     };
   });
@@ -161,6 +163,20 @@ describe('a plan, for any fleet', () => {
         const free: PlanInput = { ...rest, refusals: [] };
         const after = carriedOut(free, plan(free));
         for (const one of free.pools) expect(countIn(one, after)).toBeGreaterThanOrEqual(one.min);
+      }),
+    );
+  });
+
+  it('has the trainers that runs need, within bounds, unless money, capacity or the account forbids it', () => {
+    fc.assert(
+      fc.property(anyInput, (given) => {
+        const { maxUsdPerHour: _, ...rest } = given;
+        const free: PlanInput = { ...rest, refusals: [] };
+        const after = carriedOut(free, plan(free));
+        for (const { pool: name, count } of free.trainers ?? []) {
+          const one = free.pools.find((pool) => pool.name === name) as Pool;
+          expect(countIn(one, after)).toBeGreaterThanOrEqual(Math.min(one.max, count));
+        }
       }),
     );
   });

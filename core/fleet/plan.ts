@@ -24,7 +24,8 @@ export function plan(input: PlanInput): Plan {
   const pauses: Pause[] = [];
   const pools = input.pools.map((pool) => {
     const paid = input.demands.filter((demand) => demand.pool === pool.name && isPaid(pool, demand, pauses));
-    return { pool, ...wanted(pool, paid, input, notes), counts: countsOf(pool, input.instances) };
+    const forRollouts = wanted(pool, paid, input, notes);
+    return { pool, ...withTrainers(pool, forRollouts, input), counts: countsOf(pool, input.instances) };
   });
   const before = pools.map(({ counts }) => new Map(counts));
   notes.push(...settle(pools, input));
@@ -91,6 +92,17 @@ function wanted(pool: Pool, demands: readonly Demand[], { instances, idleFor }: 
   const due = Math.min(pool.max, deadlines(pool, active, notes));
   const count = within(Math.max(due, now < low || now > high ? sum(given) : now));
   return { count, because: reason(pool, given, count, now, due, price) };
+}
+
+/** A trainer of the pool samples, too, where the pool has that role: the larger number serves both. */
+function withTrainers({ name, max }: Pool, forRollouts: Wanted, { trainers = [] }: PlanInput): Wanted {
+  const demand = trainers.find(({ pool }) => pool === name);
+  const count = Math.min(max, demand?.count ?? 0);
+  if (demand === undefined || count <= forRollouts.count) return forRollouts;
+  return {
+    count,
+    because: `${demand.run} needs ${count === 1 ? 'a trainer' : `trainers, and so do others: ${count}`}`,
+  };
 }
 
 /**

@@ -53,6 +53,14 @@ export interface Demand {
   readonly deadline?: { readonly secondsLeft: number; readonly iterationsLeft: number };
 }
 
+/** Trainers that runs need of a pool, beside those that are not bought. */
+export interface TrainerDemand {
+  readonly pool: string;
+  readonly count: number;
+  /** One of the runs. */
+  readonly run: string;
+}
+
 /** A launch that failed lately. */
 export interface Refusal {
   readonly place: Place;
@@ -65,6 +73,8 @@ export interface PlanInput {
   readonly pools: readonly Pool[];
   readonly instances: readonly Instance[];
   readonly demands: readonly Demand[];
+  /** There is at most one for each pool. */
+  readonly trainers?: readonly TrainerDemand[];
   readonly refusals: readonly Refusal[];
   /** Limit for all pools together; absent: no limit. */
   readonly maxUsdPerHour?: number;

@@ -1,4 +1,5 @@
 /** Jobs as those see them who want them done: a request, its result, and how one waits for it. */
+import type { MachineNeeds } from '../machine-needs.ts';
 import type { Publication } from '../records/publications.ts';
 import type { ResultRecord } from '../records/schema.ts';
 import type { ScoringSettings, Stage, StageTypes } from '../wire/jobs/index.ts';
@@ -12,6 +13,8 @@ export interface JobRequest<S extends Stage> {
   readonly store: Store;
   /** The queue of the job's numeric profile, or `any` for a job that needs no engine: core/records/profile-ids.ts. */
   readonly profile: string;
+  /** What its machine must have beside. Absent: nothing. */
+  readonly needs?: MachineNeeds | undefined;
   readonly input: StageTypes[S]['input'];
   /** A part of a job that crashed its workers: it runs alone on its worker. */
   readonly quarantined?: boolean;

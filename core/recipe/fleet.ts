@@ -1,3 +1,4 @@
+import { machineNeeds } from '../machine-needs.ts';
 import { roles } from '../roles.ts';
 import { z } from 'zod';
 import { count, key, section } from './key.ts';
@@ -23,6 +24,14 @@ export const fleetSection = section('The workers that the run needs.', {
     { local: { roles: [...roles], workers: 1, threads: null } },
     {
       doc: 'Pools of workers by name: {roles: [trainer, rollout, reward], workers: 1, threads: null}. All run on one machine, so at most 256 workers and 1,024 threads.',
+      change: 'free',
+    },
+  ),
+  needs: key(
+    z.partialRecord(z.enum(roles), machineNeeds),
+    {},
+    {
+      doc: 'What the machines of a role must have, by role: {trainer: {pools: [gpus], gpu: {count: 8, memory_gib: 80, model: H100}}}. Machines without it get no job of that role.',
       change: 'free',
     },
   ),

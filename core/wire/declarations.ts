@@ -3,6 +3,7 @@
  * starts and when the server has lost them.
  */
 import { z } from 'zod';
+import { machineNeeds } from '../machine-needs.ts';
 import { roles } from '../roles.ts';
 import { wireVersion } from './messages.ts';
 import { anyPlace, placeWords } from './worker-identity.ts';
@@ -18,8 +19,16 @@ export const declarationRequest = z.discriminatedUnion('what', [
 ]);
 export type DeclarationRequest = z.infer<typeof declarationRequest>;
 
-/** Control → worker. `error`: why it was not declared. */
-export const declarationReply = z.object({ v: version, error: z.string().optional() });
+/** Control → worker. `error`: why it was not declared. `needs`: of the jobs that there are, as in `wantedNeeds`. */
+export const declarationReply = z.object({
+  v: version,
+  error: z.string().optional(),
+  needs: z.array(machineNeeds).optional(),
+});
+
+/** Control → workers: there are jobs with these needs, in queues of their own, which workers read that meet them. */
+export const wantedNeeds = z.object({ v: version, needs: z.array(machineNeeds) });
+export const wantedNeedsSubject = 'queues.needs';
 
 export const declarationSubject = (from: WorkerPlace) => `declare.${placeWords(from)}`;
 export const declarationsSubject = `declare.${anyPlace}`;

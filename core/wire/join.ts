@@ -128,3 +128,15 @@ export function parseJoiningName(name: string): { readonly pool: string; readonl
 
 /** The pool in the name of a machine that has joined: `<pool>-<12 hexadecimal digits>`. */
 export const poolOfInstance = (instance: string): string => instance.replace(/-[0-9a-f]{12}$/, '');
+
+/** A machine that has joined cannot pass for one of another pool; workers of the control machine say their own. */
+export function poolOfWorker({
+  instance,
+  pool,
+}: {
+  readonly instance: string;
+  readonly pool?: string | undefined;
+}): string {
+  const joined = poolOfInstance(instance);
+  return joined === instance ? (pool ?? instance) : joined;
+}

@@ -6,6 +6,7 @@ import { z } from 'zod';
 import type { JobId, RunId } from '../ids.ts';
 import { roles } from '../roles.ts';
 import type { Role } from '../roles.ts';
+import { gpu } from '../machine-needs.ts';
 import { publication } from '../records/schema.ts';
 import { engineFacts } from './engine-facts.ts';
 import { STAGES } from './jobs/index.ts';
@@ -129,8 +130,12 @@ export const presence = z.object({
   /** The engines that it has. A worker that only scores has none. */
   engines: z.array(engineFacts),
   threads: z.int(),
-  /** The queues of numeric profiles whose jobs it takes: queueOf in core/records/profile-ids.ts. */
+  /** The queues whose jobs it takes: queueOf in core/records/profile-ids.ts, with needs of core/machine-needs.ts. */
   profiles: z.array(z.string()),
+  /** The pool of its machine, as that says; see `poolOfWorker`. */
+  pool: z.string().optional(),
+  /** The GPUs of its machine. */
+  gpus: z.array(gpu).optional(),
   /** URL where other workers get the weights that it has in memory. */
   serves: holderUrl.optional(),
   /** The run to which this trainer is leased. */

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Msg, NatsConnection } from '@nats-io/nats-core';
 import { NoRespondersError, RequestError } from '@nats-io/nats-core';
 import { errorToJson, RetryableError } from '../../core/errors.ts';
+import type { MachineNeeds } from '../../core/machine-needs.ts';
 import {
   declarationReply,
   declarationRequest,
@@ -24,18 +25,23 @@ const againMs = 100;
 type Asked = DeclarationRequest extends infer R ? (R extends unknown ? Omit<R, 'v'> : never) : never;
 
 /**
- * Resolves when it is declared. Waits while no control process listens, because that may be starting. Throws
- * RetryableError `NoControl` when none answers in time, and `NotDeclared` with the server's reason.
+ * Resolves when it is declared, with the needs of the jobs that there are. Waits while no control process listens,
+ * because that may be starting. Throws RetryableError `NoControl` when none answers in time, and `NotDeclared` with the
+ * server's reason.
  */
-export async function askToDeclare(nc: NatsConnection, from: WorkerPlace, asked: Asked): Promise<void> {
+export async function askToDeclare(
+  nc: NatsConnection,
+  from: WorkerPlace,
+  asked: Asked,
+): Promise<readonly MachineNeeds[]> {
   const request = JSON.stringify({ v: wireVersion, ...asked });
   const until = performance.now() + answerMs;
   for (;;) {
     try {
       const answer = await linkOf(nc).orLost(nc.request(declarationSubject(from), request, { timeout: answerMs }));
-      const error = readMessage(answer, declarationReply)?.error;
+      const { error, needs = [] } = readMessage(answer, declarationReply) ?? {};
       if (error !== undefined) throw new RetryableError('NotDeclared', error);
-      return;
+      return needs;
     } catch (cause) {
       if (!isUnanswered(cause)) throw cause;
       if (performance.now() > until) throw new RetryableError('NoControl', 'no control process answers', { cause });
@@ -47,13 +53,20 @@ export async function askToDeclare(nc: NatsConnection, from: WorkerPlace, asked:
 const isUnanswered = (error: unknown): boolean =>
   error instanceof NoRespondersError || (error instanceof RequestError && error.isNoResponders());
 
-/** The control process declares all streams now and whenever the server is back, and answers the workers. */
-export async function declareStreams(nc: NatsConnection, timing: Timing): Promise<void> {
+/**
+ * The control process declares all streams now and whenever the server is back, and answers the workers. `needs`: of
+ * the jobs that there are.
+ */
+export async function declareStreams(
+  nc: NatsConnection,
+  timing: Timing,
+  needs: () => readonly MachineNeeds[] = () => [],
+): Promise<void> {
   await ensureStreams(nc, timing);
   linkOf(nc).onBack(() => void declareAgain(nc, timing));
   nc.subscribe(declarationsSubject, {
     callback: (error, message) => {
-      if (error === null) void answer(nc, timing, message);
+      if (error === null) void answer(nc, timing, message, needs());
     },
   });
 }
@@ -67,10 +80,11 @@ async function declareAgain(nc: NatsConnection, timing: Timing): Promise<void> {
   }
 }
 
-async function answer(nc: NatsConnection, timing: Timing, message: Msg): Promise<void> {
+async function answer(nc: NatsConnection, timing: Timing, message: Msg, needs: readonly MachineNeeds[]): Promise<void> {
   const asked = readMessage(message, declarationRequest);
   const error = asked === undefined ? 'not a request of this version' : await refusal(nc, timing, asked);
-  message.respond(JSON.stringify({ v: wireVersion, ...(error !== undefined && { error }) }));
+  const told = { ...(error !== undefined && { error }), ...(needs.length > 0 && { needs }) };
+  message.respond(JSON.stringify({ v: wireVersion, ...told }));
 }
 
 async function refusal(nc: NatsConnection, timing: Timing, asked: DeclarationRequest): Promise<string | undefined> {

@@ -8,7 +8,7 @@
  * what the worker chose counts in the account of the workers only.
  */
 import type { Export, Import } from '@nats-io/jwt';
-import { declarationsSubject } from '../../core/wire/declarations.ts';
+import { declarationsSubject, wantedNeedsSubject } from '../../core/wire/declarations.ts';
 import { samplesTakenSubject } from '../../core/wire/ended-samples.ts';
 import { joinsSubject, leaveNowSubject, leavesSubject, renewSubject } from '../../core/wire/join.ts';
 import { journalReadsOf, journalSubject } from '../../core/wire/journal.ts';
@@ -43,6 +43,7 @@ const services: readonly string[] = [
 
 /** Control → worker. */
 const streams: readonly string[] = [
+  wantedNeedsSubject,
   leaseSubject,
   leaseTakenSubject,
   ownJobSubject('*.*.*'),

@@ -99,6 +99,30 @@ it('replaces an instance that gets a notice, before it is gone, and the run has 
   expect((await on.log().ended(first?.id ?? ''))?.ending).toMatch(/^(interrupted|lost)$/);
 });
 
+it('buys the trainer of a run that asks for its pool, and another one when that is taken back', {
+  tags: ['long'],
+}, async () => {
+  await on.apply({ roles: ['trainer', 'rollout', 'reward'] });
+  const recipe = { trainer: { total_training_steps: 6, save_freq: 2 } };
+  const undisturbed = await loop.completed(recipe);
+  await on.empty();
+  const run = await loop.start({ ...recipe, fleet: { needs: { trainer: { pools: ['samplers'] } } } });
+  await loop.said(run, /fleet: buy 1 c7i.2xlarge spot/);
+  await loop.passes(run, 2);
+  for (const { id } of on.living()) on.served.cloud.interrupt(id, 20_000);
+  await loop.reaches(run, 'completed');
+  expect(await loop.states(run)).toEqual(await loop.states(undisturbed));
+  const trained = new Set<string>();
+  for (const name of await loop.store.children(keys.results(run.runId))) {
+    const { record } = await needRecord(loop.store, keys.results(run.runId) + name, resultRecord);
+    if (record.stage === 'update') trained.add(record.writer.process);
+  }
+  for (const process of trained) expect(process).toMatch(/^samplers-[0-9a-f]{12}\/w1$/);
+  expect(trained.size).toBeGreaterThan(1);
+  await on.apply();
+  await on.empty();
+});
+
 it('launches the successor of an instance that the cloud expects to take back, and then gives that back', {
   tags: ['long'],
 }, async () => {

@@ -33,7 +33,8 @@ import {
   presenceSubject,
   timings,
 } from '../../core/wire/messages.ts';
-import type { Timing } from '../../core/wire/messages.ts';
+import type { Presence, Timing } from '../../core/wire/messages.ts';
+import { examplePresence } from '../../core/wire/examples.test-support.ts';
 import { newWeightsSubject } from '../../core/wire/weights.ts';
 import { permitSubject } from '../../core/wire/permits.ts';
 import { identityText, inboxOf } from '../../core/wire/worker-identity.ts';
@@ -248,6 +249,33 @@ describe('of a pool of trainers the server refuses to publish', () => {
 });
 
 describe('the control process', () => {
+  it('lets no machine of another pool claim a job, whatever pool that says it is in', async () => {
+    const request = { ...job(), needs: { pools: ['pool-b'] } };
+    const abandoned = new AbortController();
+    const answer = dispatcher.run(request, { signal: abandoned.signal }).catch(() => 'nobody did it');
+    const identity = { instance: 'pool-a-0123456789ab', worker: 'w1', incarnation: 'x' };
+    const liar = await connectNats(await server.asWorker(identity, ['reward']), identityText(identity));
+    const jobId = jobIdOf('reward', request.input);
+    const claim = async () =>
+      (
+        await liar.request(
+          claimSubject('reward', request.runId, jobId, identity),
+          JSON.stringify({ v: 1, jobId, incarnation: 'x' }),
+        )
+      ).json();
+    expect(await claim()).toMatchObject({ answer: 'held' });
+    const says = { roles: ['reward' as const], pool: 'pool-b', profiles: ['any_in_pool-b'] };
+    const entry: Presence = { ...examplePresence, ...identity, ...says };
+    liar.publish(presenceSubject(entry), JSON.stringify(entry));
+    expect(
+      await poll(async () => (await dispatcher.workers()).some((one) => one.instance === identity.instance), bounded),
+    ).toBe(true);
+    expect(await claim()).toMatchObject({ answer: 'held' });
+    abandoned.abort();
+    expect(await answer).toBe('nobody did it');
+    await liar.close();
+  });
+
   it('is not made to speak under a subject that a worker may not use, by a request that asks for the answer there', async () => {
     const request = job();
     const answer = run(request);

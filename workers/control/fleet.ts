@@ -164,7 +164,7 @@ export class ControlFleet {
 
   async #observeRuns(store: Store): Promise<ObservedRun[]> {
     const driven = await drivenRuns(this.#place.home).all();
-    const runs = driven.filter((run) => run.store === store.url && samplesResponses(run.kind));
+    const runs = driven.filter((run) => run.store === store.url);
     const seen = await Promise.all(runs.map(({ runId }) => this.#observe(store, runId)));
     const found = seen.flatMap((one) => one ?? []);
     if (found.every(({ budgetUsd }) => budgetUsd === null)) return found;
@@ -191,6 +191,7 @@ export class ControlFleet {
     const { budget_usd: budgetUsd, deadline, priority } = recipe.fleet;
     const last = head === undefined || position <= (await log.first()) ? undefined : await lastTimes(log, position);
     return {
+      ...{ samples: samplesResponses(recipe.kind), trainers: 1 + recipe.trainer.standby, needs: recipe.fleet.needs },
       ...{ run: runId, position, left: totalIterations(recipe, inputs.trainRows) - position },
       ...(isPausing ? { budgetUsd: null, deadline: null } : { budgetUsd, deadline }),
       ...{ priority, spentUsd: 0 },

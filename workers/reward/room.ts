@@ -31,6 +31,10 @@ export class RewardRoom {
     this.#now = now;
   }
 
+  get slots(): number {
+    return this.#size.slots;
+  }
+
   /** Resolves when one more job may be pulled, and reserves a place for it. One caller at a time. */
   async enter(): Promise<void> {
     while (!this.#mayEnter()) await this.#change();

@@ -5,7 +5,7 @@
 import type { User } from '@nats-io/jwt';
 import { roleSets } from '../../../core/roles.ts';
 import type { Role } from '../../../core/roles.ts';
-import { declarationSubject } from '../../../core/wire/declarations.ts';
+import { declarationSubject, wantedNeedsSubject } from '../../../core/wire/declarations.ts';
 import { endedSamplesSubject, samplesTakenSubject } from '../../../core/wire/ended-samples.ts';
 import { joinSubject, leaveNowSubject, leaveSubject, renewSubject } from '../../../core/wire/join.ts';
 import { journalReadSubject, journalSubject } from '../../../core/wire/journal.ts';
@@ -61,6 +61,7 @@ export function workerPermissions(instance: string, roles: readonly Role[]): Par
         `${inboxOf(own)}.>`,
         ownJobSubject(`${instance}.*.*`),
         leaseSubject,
+        wantedNeedsSubject,
         ...(roles.includes('trainer') ? [leaseTakenSubject] : []),
         ...(isRollout ? [newWeightsSubject] : []),
         ...(isReward ? [endedSamplesSubject(`${instance}.*.*`), samplesTakenSubject(`${instance}.*.*`)] : []),

@@ -22,7 +22,7 @@ const entry = (worker: string, more: Partial<Presence> = {}): Presence => ({
   since: '',
   ...more,
 });
-const job = (more: Partial<TrainerJob> = {}): TrainerJob => ({ runId: 'a', profile: 'p', standby: false, ...more });
+const job = (more: Partial<TrainerJob> = {}): TrainerJob => ({ runId: 'a', queue: 'p', standby: false, ...more });
 const chosen = (of: TrainerJob, present: readonly Presence[]) => {
   const found = trainerFor(of, present);
   return found && [found.to.worker, found.only];
@@ -43,7 +43,7 @@ describe('the trainer of a job', () => {
     const present = [entry('t1', { lease: 'b' }), entry('t2', { profiles: ['q'] }), entry('t3')];
     expect(chosen(job(), present)).toEqual(['t3', false]);
     expect(chosen(job(), present.slice(0, 2))).toBeUndefined();
-    expect(chosen(job({ profile: 'q' }), present.slice(0, 2))).toEqual(['t2', false]);
+    expect(chosen(job({ queue: 'q' }), present.slice(0, 2))).toEqual(['t2', false]);
   });
 
   it('of a second part is a free one, else the one that has the other part', () => {

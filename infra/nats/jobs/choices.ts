@@ -15,7 +15,8 @@ export interface Choice {
 /** The run, and the part of it, for which a trainer is leased. */
 export interface TrainerJob {
   readonly runId: string;
-  readonly profile: string;
+  /** The queue of the workers that can do it. */
+  readonly queue: string;
   /** The components of the job, where the run is divided. */
   readonly components?: readonly string[] | undefined;
   /** It is one of the run's standby. */
@@ -67,8 +68,8 @@ export function scorerFor(rolloutJob: string, present: readonly Presence[]): Pre
 export const scoringAhead = (rolloutJob: string, present: readonly Presence[]): Presence | undefined =>
   present.find(({ ahead }) => ahead?.includes(rolloutJob) === true);
 
-function freeTrainer({ runId, profile }: TrainerJob, present: readonly Presence[]): Presence | undefined {
-  const free = present.filter(({ lease, profiles }) => lease === undefined && profiles.includes(profile)).sort(byPlace);
+function freeTrainer({ runId, queue }: TrainerJob, present: readonly Presence[]): Presence | undefined {
+  const free = present.filter(({ lease, profiles }) => lease === undefined && profiles.includes(queue)).sort(byPlace);
   // Runs that start together begin with different ones.
   const first = [...runId].reduce((sum, letter) => (31 * sum + letter.charCodeAt(0)) >>> 0, 0);
   return free[first % free.length];

@@ -43,12 +43,14 @@ export class Claimants {
 
   /** May this worker claim the job? */
   mayClaim(job: Job, claimant: WorkerPlace): boolean {
+    const { needs } = job.request;
+    if (needs !== undefined && !this.#workers.meets(needs, claimant)) return false;
     return job.role !== 'trainer' || this.#workers.mayTrain(trainerJobOf(job), claimant);
   }
 
   /** Is there a healthy worker, other than these, that could run the job? */
-  others({ role, request }: Job, than: ReadonlySet<string>): boolean {
-    return this.#workers.others(role, request.profile, than);
+  others({ role, queue }: Job, than: ReadonlySet<string>): boolean {
+    return this.#workers.others(role, queue, than);
   }
 
   /** Tells others that a worker starts the job. When a message is lost, they only do or keep more than they need. */

@@ -9,6 +9,7 @@
  */
 import { jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
+import { needsText } from '../../../core/machine-needs.ts';
 import { queueText } from '../../../core/records/profile-ids.ts';
 import { errorToJson } from '../../../core/errors.ts';
 import type { ResultRecord, Writer } from '../../../core/records/schema.ts';
@@ -28,6 +29,7 @@ import type { Job } from './job.ts';
 import type { JobRequest, JobResult, WaitOptions } from '../../../core/ports/jobs.ts';
 import { JobQueue } from './job-queue.ts';
 import type { JobUse } from './job-use.ts';
+import { KnownNeeds } from './known-needs.ts';
 import { linkOf } from '../link.ts';
 import type { Link } from '../link.ts';
 import { forgetWorker, listWorkers } from './presence.ts';
@@ -78,6 +80,7 @@ export class Dispatcher {
   readonly #results: Results;
   readonly #cancelled: CancelledRuns;
   readonly #asked = new AskedJobs();
+  readonly #needs: KnownNeeds;
   readonly #desk: SessionDesk;
   /** The jobs that are waited for, by `nameOf`. */
   readonly #sessions = new Map<string, WaitSession>();
@@ -87,6 +90,7 @@ export class Dispatcher {
   private constructor(
     nc: NatsConnection,
     queue: JobQueue,
+    needs: KnownNeeds,
     { process, instance, timing, noRoom = async () => undefined, ended, came, used }: DispatcherOptions,
   ) {
     this.#nc = nc;
@@ -100,6 +104,7 @@ export class Dispatcher {
     });
     this.#trainers = new Trainers(nc, this.#workers);
     this.#queue = queue;
+    this.#needs = needs;
     this.#results = new Results(process);
     this.#cancelled = new CancelledRuns(nc, `${instance}.${process}`, (runId) => this.#leave(runId));
     this.#desk = {
@@ -115,14 +120,16 @@ export class Dispatcher {
     };
     this.#link.onBack(() => {
       this.#workers.reconnected();
+      this.#needs.tell();
       this.#sessions.forEach((session) => session.reconnected());
     });
   }
 
   static async open(nc: NatsConnection, options: DispatcherOptions): Promise<Dispatcher> {
-    await declareStreams(nc, options.timing);
+    const needs = new KnownNeeds(nc);
+    await declareStreams(nc, options.timing, () => needs.all);
     const queue = new JobQueue(nc, await jetstreamManager(nc), options.timing);
-    const dispatcher = new Dispatcher(nc, queue, options);
+    const dispatcher = new Dispatcher(nc, queue, needs, options);
     dispatcher.#workers.seed(await listWorkers(nc));
     return dispatcher;
   }
@@ -131,6 +138,7 @@ export class Dispatcher {
   async run<S extends Stage>(request: JobRequest<S>, options: WaitOptions): Promise<JobResult<S>> {
     if (this.#cancelled.has(request.runId)) throw atRest(request.runId);
     const job = jobOf(request);
+    if (request.needs !== undefined) this.#needs.note(request.needs);
     const isFirst = this.#asked.note(job);
     const result = await this.#results.of(job);
     // The session of another activity reads the result anyway, and of a new job there is none.
@@ -192,13 +200,13 @@ export class Dispatcher {
   }
 
   /** Why no worker holds a job: the workers are busy with other runs, or no worker can run it. */
-  #whyUnheld({ role, request: { profile, runId } }: Job): string {
+  #whyUnheld({ role, request: { profile, runId, needs } }: Job): string {
     const others = [...this.#sessions.values()].filter(
       (session) => session.isHeld && session.runId !== runId && session.job.role === role,
     );
     const runs = [...new Set(others.map((session) => session.runId))];
     const lacking = this.#workers.lacking(role);
-    const free = `no free worker with the role ${role}${queueText(profile)} is available`;
+    const free = `no free worker with the role ${role}${queueText(profile)}${needsText(needs)} is available`;
     const why =
       runs.length === 0 ? free : `waiting for a ${role} slot: the workers are busy with run ${runs.join(', ')}`;
     return [why, ...lacking].join('; ');
@@ -230,14 +238,14 @@ export class Dispatcher {
   async #askWhatWasHandedOut(): Promise<void> {
     const byQueue = new Map<string, WaitSession[]>();
     for (const session of this.#waiting()) {
-      const { role, request } = session.job;
-      const name = jobConsumer(role, request.profile);
+      const { role, queue } = session.job;
+      const name = jobConsumer(role, queue);
       byQueue.set(name, [...(byQueue.get(name) ?? []), session]);
     }
     for (const [name, sessions] of byQueue) {
       const [{ job }] = sessions as [WaitSession];
       try {
-        const place = await this.#queue.handedOut(job.role, job.request.profile);
+        const place = await this.#queue.handedOut(job.role, job.queue);
         for (const session of sessions) session.handedOut(place);
       } catch (error) {
         console.error(`the queue ${name} does not say what it has handed out: ${errorToJson(error).message}`);

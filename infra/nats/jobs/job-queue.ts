@@ -17,7 +17,7 @@ import { ensureStreams, handedOut } from '../streams.ts';
 import { factsOf, messageOf } from './job.ts';
 import type { Job } from './job.ts';
 
-const subjectOf = ({ role, jobId, request }: Job): string => jobSubject(role, request.profile, request.runId, jobId);
+const subjectOf = ({ role, jobId, queue, request }: Job): string => jobSubject(role, queue, request.runId, jobId);
 
 export class JobQueue {
   readonly #nc: NatsConnection;
@@ -80,8 +80,8 @@ export class JobQueue {
   }
 
   /** The place up to which the queue has handed out every message. */
-  handedOut(role: Role, profile: string): Promise<number> {
-    return this.#link.orLost(handedOut(this.#jsm, role, profile));
+  handedOut(role: Role, queue: string): Promise<number> {
+    return this.#link.orLost(handedOut(this.#jsm, role, queue));
   }
 
   /** Removes all jobs of the run. */

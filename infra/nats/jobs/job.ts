@@ -1,5 +1,6 @@
 /** A request with what follows from it: its id, its role and its message. */
 import { makeJobId } from '../../../core/ids.ts';
+import { queueWithNeeds } from '../../../core/machine-needs.ts';
 import type { JobRequest } from '../../../core/ports/jobs.ts';
 import type { Role } from '../../../core/roles.ts';
 import { roleOf, trainerShareOf } from '../../../core/wire/jobs/index.ts';
@@ -13,6 +14,8 @@ export interface Job<S extends Stage = Stage> {
   readonly request: JobRequest<S>;
   readonly jobId: string;
   readonly role: Role;
+  /** The queue of those workers that can do it. */
+  readonly queue: string;
 }
 
 export function jobIdOf<S extends Stage>(stage: S, input: StageTypes[S]['input']): string {
@@ -20,7 +23,8 @@ export function jobIdOf<S extends Stage>(stage: S, input: StageTypes[S]['input']
 }
 
 export function jobOf<S extends Stage>(request: JobRequest<S>): Job<S> {
-  return { request, jobId: jobIdOf(request.stage, request.input), role: roleOf(request.stage) };
+  const { stage, input, profile, needs } = request;
+  return { request, jobId: jobIdOf(stage, input), role: roleOf(stage), queue: queueWithNeeds(profile, needs) };
 }
 
 /** What fault points tell of a job. */
@@ -51,6 +55,6 @@ export function messageOf({ request, jobId }: Job): JobMessage {
 }
 
 /** What the choice of a trainer depends on. */
-export function trainerJobOf({ request: { runId, profile, input } }: Job): TrainerJob {
-  return { runId, profile, standby: false, ...trainerShareOf(input) };
+export function trainerJobOf({ request: { runId, input }, queue }: Job): TrainerJob {
+  return { runId, queue, standby: false, ...trainerShareOf(input) };
 }

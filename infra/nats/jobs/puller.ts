@@ -6,6 +6,7 @@ import { jetstream } from '@nats-io/jetstream';
 import type { Consumer, JsMsg } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { PetrelError, errorToJson } from '../../../core/errors.ts';
+import type { MachineNeeds } from '../../../core/machine-needs.ts';
 import {
   claimReply,
   claimSubject,
@@ -86,6 +87,8 @@ export interface PullerPorts {
   readonly predecessorEnded?: string | undefined;
   readonly role: Role;
   readonly profile: string;
+  /** There are jobs with these needs, which have queues of their own. */
+  readonly onNeeds?: (needs: readonly MachineNeeds[]) => void;
   /** Resolves when a slot is free, and takes it; `leave` frees it. */
   readonly room: { enter(): Promise<void>; leave(): void };
   /**
@@ -164,7 +167,7 @@ export class Puller {
 
   async #open(): Promise<Consumer> {
     const { nc, identity, role, profile } = this.#ports;
-    await askToDeclare(nc, identity, { what: 'jobs', role, profile });
+    this.#ports.onNeeds?.(await askToDeclare(nc, identity, { what: 'jobs', role, profile }));
     return jetstream(nc, { apiPrefix: targetOf(nc).jobsApi ?? workerApiPrefix }).consumers.get(
       jobStream(role),
       jobConsumer(role, profile),

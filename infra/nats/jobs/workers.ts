@@ -1,6 +1,9 @@
 /** The workers whose presence is current, as the waiters of jobs see them. */
 import type { NatsConnection } from '@nats-io/nats-core';
+import { meets } from '../../../core/machine-needs.ts';
+import type { MachineNeeds } from '../../../core/machine-needs.ts';
 import type { Role } from '../../../core/roles.ts';
+import { poolOfInstance, poolOfWorker } from '../../../core/wire/join.ts';
 import { presenceKey } from '../../../core/wire/messages.ts';
 import type { Presence, Timing } from '../../../core/wire/messages.ts';
 import { identityText, placeWords, shownName } from '../../../core/wire/worker-identity.ts';
@@ -143,6 +146,17 @@ export class Workers {
     setTimeout(() => this.#reserved.delete(name), this.#timing.claimMs).unref();
   }
 
+  /**
+   * Has the machine of this worker what a job needs? Until it has announced itself, its GPUs are believed, and its pool
+   * if it is the control machine.
+   */
+  meets(needs: MachineNeeds, place: WorkerPlace): boolean {
+    const entry = this.#known.get(placeWords(place))?.entry;
+    if (entry !== undefined) return meets(needs, { pool: poolOfWorker(entry), gpus: entry.gpus ?? [] });
+    const pool = poolOfInstance(place.instance);
+    return pool === place.instance || needs.pools === undefined || needs.pools.includes(pool);
+  }
+
   mayTrain(job: TrainerJob, place: WorkerPlace): boolean {
     const entry = this.#known.get(placeWords(place))?.entry;
     return entry === undefined || mayTrain(job, entry);
@@ -205,13 +219,11 @@ export class Workers {
     return this.#current().filter((entry) => entry.roles.includes(role));
   }
 
-  /** Is there a healthy worker with this role and profile whose name is not in the set? */
-  others(role: Role, profile: string, than: ReadonlySet<string>): boolean {
+  /** Is there a healthy worker of this queue whose name is not in the set? */
+  others(role: Role, queue: string, than: ReadonlySet<string>): boolean {
     return this.#present(role).some(
       (entry) =>
-        !than.has(shownName(entry, this.#instance)) &&
-        takesJobs.has(entry.state) &&
-        (role === 'reward' || entry.profiles.includes(profile)),
+        !than.has(shownName(entry, this.#instance)) && takesJobs.has(entry.state) && entry.profiles.includes(queue),
     );
   }
 }
