@@ -36,6 +36,13 @@ export function divisionOf(trainer: DividedTrainer): Division | undefined {
   return Object.keys(division).length === 0 ? undefined : division;
 }
 
+/**
+ * Has a run that was not trained yet the weights of its model's folder? A state in bf16 has them rounded, and its
+ * samplers must get these.
+ */
+export const beginsAsModel = ({ division }: { readonly division?: Division | undefined }): boolean =>
+  division?.state === undefined;
+
 /** A model beside the policy may have no experts: the engine divides them where it has some. */
 export function frozenDivision(trainer: DividedTrainer): Division | undefined {
   const { experts: _, ...division } = divisionOf(trainer) ?? {};

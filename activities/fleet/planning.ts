@@ -2,6 +2,8 @@
  * What the planner is given: the pools as they can be bought now, what is there, what the runs need, and what was
  * refused.
  */
+import { meets } from '../../core/machine-needs.ts';
+import { poolOfWorker } from '../../core/wire/join.ts';
 import { demandOf, poolFor, trainerDemands } from '../../core/fleet/demand.ts';
 import type { ObservedRun } from '../../core/fleet/demand.ts';
 import type { FleetRecord } from '../../core/fleet/records.ts';
@@ -138,9 +140,10 @@ function instanceOf(
 /** A run's rollouts are done by the first pool that has the role and that the run allows. */
 function demandsOf(runs: readonly ObservedRun[], pass: Pass, pools: readonly Pool[], memory: Memory): Demand[] {
   const { wanted, seen } = pass;
-  const workers = ofRole('rollout', pass);
-  const ownWorkers = workers.filter(({ bought }) => !bought).length;
   return runs.flatMap((run) => {
+    const { rollout: needs = {} } = run.needs;
+    const workers = ofRole('rollout', pass).filter((one) => meets(needs, one));
+    const ownWorkers = workers.filter(({ bought }) => !bought).length;
     const serving = poolFor('rollout', run, offered(pools, pass));
     if (serving === undefined) return [];
     const then = memory.workersAt(run.run, run.position, workers.length);
@@ -153,19 +156,19 @@ function demandsOf(runs: readonly ObservedRun[], pass: Pass, pools: readonly Poo
 }
 
 function trainersOf(runs: readonly ObservedRun[], pass: Pass, pools: readonly Pool[]): TrainerDemand[] {
-  const own = ofRole('trainer', pass).filter(({ bought }) => !bought).length;
+  const own = ofRole('trainer', pass).filter(({ bought }) => !bought);
   return trainerDemands(runs, offered(pools, pass), own);
 }
 
 const offered = (pools: readonly Pool[], { wanted }: Pass) =>
   pools.map(({ name }) => ({ name, roles: wanted.spec.pools[name]?.roles ?? [] }));
 
-/** The workers that take jobs of the role. */
+/** The workers that take jobs of the role, with what their machines offer. */
 function ofRole(role: Role, { seen, living }: Pass) {
   const bought = new Set(living.flatMap(({ joined }) => joined?.instance ?? []));
   return [...seen.present.values()]
     .filter(({ roles, state }) => roles.includes(role) && (state === 'ready' || state === 'busy'))
-    .map(({ instance }) => ({ bought: bought.has(instance) }));
+    .map((entry) => ({ bought: bought.has(entry.instance), pool: poolOfWorker(entry), gpus: entry.gpus ?? [] }));
 }
 
 /** Older ones count no more: the planner lets a place rest for three minutes. */

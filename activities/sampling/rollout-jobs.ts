@@ -120,13 +120,18 @@ export function rewardJob(
   };
 }
 
-/** What is scored in lists waits for the last response to its prompt, so it is not scored ahead. */
+/**
+ * What is scored in lists waits for the last response to its prompt, so it is not scored ahead; nor is what only some
+ * machines may score, since whoever samples would score, too.
+ */
 function aheadOf(
   context: RunContext,
   purpose: RolloutPurpose,
   dataset: Digest,
 ): Pick<JobRequest<'rollout'>, 'scoring'> {
-  return scoresLists(context.recipe) ? {} : { scoring: scoringOf(context, purpose, dataset) };
+  const { recipe } = context;
+  const isLater = scoresLists(recipe) || recipe.fleet.needs.reward !== undefined;
+  return isLater ? {} : { scoring: scoringOf(context, purpose, dataset) };
 }
 
 function scoringOf({ recipe, inputs }: RunContext, purpose: RolloutPurpose, dataset: Digest): ScoringSettings {

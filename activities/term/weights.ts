@@ -1,4 +1,5 @@
 /** Publications of weights, which rollout workers outside the trainer's process read. */
+import { beginsAsModel } from '../../core/division.ts';
 import { queueOf } from '../../core/records/profile-ids.ts';
 import { damage } from '../../core/records/damage.ts';
 import { errorToJson } from '../../core/errors.ts';
@@ -36,7 +37,7 @@ export class WeightsPublisher {
    */
   async beforeRollouts(context: RunContext, head: Head, signal: AbortSignal): Promise<() => void> {
     const { runId } = context.log;
-    if (head.position === 0 || this.#published.get(runId) === head.publication.digest) return () => {};
+    if (isModel(head) || this.#published.get(runId) === head.publication.digest) return () => {};
     const workers = await this.#ports.listWorkers();
     const { components } = trains(context.recipe);
     // A sampler of another engine has weights of its own, also beside the trainer.
@@ -75,7 +76,7 @@ export class WeightsPublisher {
 
   /** Publishes the weights while the run has its trainer, so that its rollouts need none. */
   async beforeTurnEnds(context: RunContext, head: Head, signal: AbortSignal): Promise<void> {
-    if (head.position === 0) return; // its weights are the model's
+    if (isModel(head)) return;
     await this.publish(context, head, signal);
     this.#published.set(context.log.runId, head.publication.digest);
   }
@@ -92,6 +93,9 @@ export class WeightsPublisher {
     await this.#recompute.run(request, { signal });
   }
 }
+
+/** Are its weights the model's, which every worker has? */
+const isModel = ({ position, profile }: Head): boolean => position === 0 && beginsAsModel(profile);
 
 function publication(
   ports: Pick<ActivityPorts, 'runStateOf'>,

@@ -16,8 +16,9 @@ import type { Check } from './checks.ts';
 export const memoryCheck: Check = {
   name: 'memory',
   look: async (inputs) => {
-    const pools = Object.values(inputs.recipe.fleet.pools);
-    if (!pools.some(({ roles }) => roles.includes('trainer'))) return undefined;
+    const { pools, needs } = inputs.recipe.fleet;
+    const here = Object.entries(pools).filter(([, { roles }]) => roles.includes('trainer'));
+    if (!here.some(([pool]) => needs.trainer?.pools?.includes(pool) !== false)) return undefined;
     const machine = thisMachine(inputs.ports.home);
     // What cannot be read is refused by its own check.
     const needed = await bytesOfTrainer(inputs, machine).catch((error: unknown) => {

@@ -67,23 +67,19 @@ async function requireRoles({ kind, reward, fleet: { pools, needs } }: Recipe, h
       'the only pools with the role reward are bought, and a scorer of your own needs a sandbox on bought machines',
       { where: 'reward.sandbox', hint: 'reward.sandbox=true, or own_scorers: open in the pool of fleet.yaml' },
     );
-  const [first] = missing();
-  const what = needsText(first && needs[first]);
   throw new InvalidInputError(
-    what === ''
-      ? `no pool has the role ${missing().join(', ')}: neither one of the recipe, nor the stack's fleet, nor a machine that may join`
-      : `no machine with the role ${first}${what} is there or may join`,
-    what === ''
-      ? {
-          where: 'fleet.pools',
-          hint: 'add it to the roles of a pool, or make a token: petrel fleet token --pool NAME',
-        }
-      : {
-          where: `fleet.needs.${first}`,
-          hint: `petrel fleet token --pool ${(first && needs[first]?.pools?.[0]) ?? 'NAME'} --roles ${first}, or change fleet.needs`,
-        },
+    `no machine ${missing()
+      .map((role) => `with the role ${role}${needsText(needs[role])}`)
+      .join(', and none ')}: neither in a pool of the recipe, nor in the stack's fleet, nor one that may join`,
+    {
+      where: missing().some((role) => needs[role] !== undefined) ? 'fleet.needs' : 'fleet.pools',
+      hint: `petrel fleet token --pool ${poolOf(needs, missing())} --roles ${missing().join()}, or another pool with that role`,
+    },
   );
 }
+
+const poolOf = (needs: Recipe['fleet']['needs'], missing: readonly Role[]): string =>
+  missing.flatMap((role) => needs[role]?.pools ?? [])[0] ?? 'NAME';
 
 /** Nobody knows the GPUs of machines that are not there yet. */
 const mayMeet = (needs: MachineNeeds = {}, pool: string, gpus: readonly Gpu[] | undefined): boolean =>

@@ -70,11 +70,14 @@ describe('the trainers that must be bought', () => {
     trainerDemands(
       runs.map((more, i) => run({ run: `r${i}`, ...more })),
       pools,
-      own,
+      Array.from({ length: own }, () => ({ pool: 'local', gpus: [] })),
     );
 
   it('are one for each run that none of the others trains, from the first pool that has the role', () => {
-    expect(wanted(0, {}, {})).toEqual([{ pool: 'gpus', count: 2, run: 'r0' }]);
+    expect(wanted(0, {}, {})).toEqual([
+      { pool: 'gpus', count: 1, run: 'r0' },
+      { pool: 'gpus', count: 1, run: 'r1' },
+    ]);
     expect(wanted(1, {}, {})).toEqual([{ pool: 'gpus', count: 1, run: 'r1' }]);
     expect(wanted(2, {}, {})).toEqual([]);
   });
@@ -87,7 +90,17 @@ describe('the trainers that must be bought', () => {
     const inLarge = { needs: { trainer: { pools: ['large'] } } };
     expect(wanted(3, inLarge, {})).toEqual([{ pool: 'large', count: 1, run: 'r0' }]);
     expect(wanted(3, { needs: { trainer: { pools: ['elsewhere'] } } })).toEqual([]);
-    expect(wanted(0, { needs: { trainer: { gpu: { count: 8 } } } })).toEqual([{ pool: 'gpus', count: 1, run: 'r0' }]);
+    const eight = { needs: { trainer: { gpu: { count: 8 } } } };
+    expect(wanted(1, eight)).toEqual([{ pool: 'gpus', count: 1, run: 'r0' }]);
+    const own = { pool: 'lab', gpus: Array.from({ length: 8 }, () => ({ name: 'H100', gib: 80 })) };
+    expect(trainerDemands([run(eight)], pools, [own])).toEqual([]);
+  });
+
+  it('have what is left of the budget, and what an iteration takes', () => {
+    const last = { rolloutSeconds: 1, stepSeconds: 60 };
+    expect(wanted(0, { budgetUsd: 5, spentUsd: 2, last })).toEqual([
+      { pool: 'gpus', count: 1, run: 'r0', budgetUsd: 3, iterationSeconds: 60 },
+    ]);
   });
 
   it('are also those of runs that sample nothing', () => {

@@ -1,5 +1,6 @@
 /** What runs need of the fleet, from what their last iterations took. */
-import type { MachineNeeds } from '../machine-needs.ts';
+import { meets } from '../machine-needs.ts';
+import type { MachineFacts, MachineNeeds } from '../machine-needs.ts';
 import type { Role } from '../roles.ts';
 import type { Demand, TrainerDemand } from './types.ts';
 
@@ -13,7 +14,7 @@ export interface ObservedRun {
   readonly last?: { readonly rolloutSeconds: number; readonly stepSeconds: number };
   /** It samples responses: it needs rollout workers, too. */
   readonly samples: boolean;
-  /** 1, or 2 with a standby. */
+  /** One for each part that has a trainer of its own, and one more with a standby. */
   readonly trainers: number;
   /** `fleet` of its recipe. */
   readonly needs: Readonly<Partial<Record<Role, MachineNeeds | undefined>>>;
@@ -78,25 +79,30 @@ export const poolFor = (
   pools.find(({ name, roles }) => roles.includes(role) && needs[role]?.pools?.includes(name) !== false);
 
 /**
- * The trainers that must be bought. A run that asks for no pool uses one of `own` first, the trainers that are there
- * without being bought, one after the other.
+ * The trainers that must be bought. A run uses those of `own` first that are what it needs: machines of trainers that
+ * are there without being bought, each for one run.
  */
 export function trainerDemands(
   runs: readonly ObservedRun[],
   pools: readonly OfferedPool[],
-  own: number,
+  own: readonly MachineFacts[],
 ): TrainerDemand[] {
-  const demands = new Map<string, TrainerDemand>();
-  let left = own;
-  for (const seen of runs.filter(({ left: iterations }) => iterations > 0)) {
+  const free = [...own];
+  return runs.flatMap((seen): TrainerDemand | [] => {
+    if (seen.left <= 0) return [];
+    let missing = seen.trainers;
+    for (; missing > 0; missing--) {
+      const found = free.findIndex((machine) => meets(seen.needs.trainer ?? {}, machine));
+      if (found < 0) break;
+      free.splice(found, 1);
+    }
     const pool = poolFor('trainer', seen, pools);
-    const isPlaced = seen.needs.trainer !== undefined;
-    const there = isPlaced ? 0 : Math.min(left, seen.trainers);
-    left -= there;
-    const missing = seen.trainers - there;
-    if (pool === undefined || missing === 0) continue;
-    const { count = 0, run = seen.run } = demands.get(pool.name) ?? {};
-    demands.set(pool.name, { pool: pool.name, count: count + missing, run });
-  }
-  return [...demands.values()];
+    if (pool === undefined || missing === 0) return [];
+    const { budgetUsd, spentUsd, last } = seen;
+    return {
+      ...{ pool: pool.name, run: seen.run, count: missing },
+      ...(budgetUsd !== null && { budgetUsd: Math.max(0, budgetUsd - spentUsd) }),
+      ...(last && { iterationSeconds: last.stepSeconds }),
+    };
+  });
 }

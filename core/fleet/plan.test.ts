@@ -181,6 +181,17 @@ describe('a plan, for any fleet', () => {
     );
   });
 
+  it('pauses a run whose budget does not pay for its trainer, and buys none', () => {
+    const trainer = { run: 'trained', pool: 'sample', count: 1, iterationSeconds: 3600 };
+    const of = (budgetUsd: number) => plan(input({ demands: [], trainers: [{ ...trainer, budgetUsd }] }));
+    expect(of(0.2)).toMatchObject({ pauses: [], decisions: [{ to: 1 }] });
+    for (const left of [0, 0.1]) {
+      const { pauses, decisions } = of(left);
+      expect(pauses).toMatchObject([{ run: 'trained', because: expect.stringContaining('iterations of its trainer') }]);
+      expect(decisions).toEqual([]);
+    }
+  });
+
   it('is left alone once it is carried out', () => {
     fc.assert(
       fc.property(anyInput, (given) => {

@@ -10,7 +10,7 @@
 import { countsOf, dearestPlace, nextPlace, samePlace, total } from './spread.ts';
 import type { Counts } from './spread.ts';
 import { placeName } from './types.ts';
-import type { Decision, Demand, Pause, Plan, PlanInput, Pool } from './types.ts';
+import type { Decision, Demand, Pause, Plan, PlanInput, Pool, TrainerDemand } from './types.ts';
 import { iterationSeconds, shares, workersFor, worthOfNext } from './worth.ts';
 import type { Share } from './worth.ts';
 
@@ -25,7 +25,8 @@ export function plan(input: PlanInput): Plan {
   const pools = input.pools.map((pool) => {
     const paid = input.demands.filter((demand) => demand.pool === pool.name && isPaid(pool, demand, pauses));
     const forRollouts = wanted(pool, paid, input, notes);
-    return { pool, ...withTrainers(pool, forRollouts, input), counts: countsOf(pool, input.instances) };
+    const trainers = (input.trainers ?? []).filter((one) => one.pool === pool.name && isTrainerPaid(pool, one, pauses));
+    return { pool, ...withTrainers(pool, forRollouts, trainers), counts: countsOf(pool, input.instances) };
   });
   const before = pools.map(({ counts }) => new Map(counts));
   notes.push(...settle(pools, input));
@@ -62,6 +63,19 @@ function isPaid(pool: Pool, demand: Demand, pauses: Pause[]): boolean {
   return false;
 }
 
+/** The same for a trainer, by the price of its own iterations. */
+function isTrainerPaid(pool: Pool, trainer: TrainerDemand, pauses: Pause[]): boolean {
+  const { run, count, budgetUsd, iterationSeconds: takes = 0 } = trainer;
+  const price = (count * cheapestOf(pool) * takes) / 3600;
+  if (budgetUsd === undefined || (budgetUsd > 0 && budgetUsd >= price * reservedIterations)) return true;
+  if (!pauses.some((pause) => pause.run === run))
+    pauses.push({
+      run,
+      because: `its budget has ${usd(budgetUsd)} left, and ${reservedIterations} iterations of its trainer at ${usd(price)} are kept back`,
+    });
+  return false;
+}
+
 /** Dollars of an iteration with n workers. */
 function iterationUsd(demand: Demand, n: number, usdPerHour: number): number {
   if (demand.rolloutSeconds === 0) return 0;
@@ -95,14 +109,13 @@ function wanted(pool: Pool, demands: readonly Demand[], { instances, idleFor }: 
 }
 
 /** A trainer of the pool samples, too, where the pool has that role: the larger number serves both. */
-function withTrainers({ name, max }: Pool, forRollouts: Wanted, { trainers = [] }: PlanInput): Wanted {
-  const demand = trainers.find(({ pool }) => pool === name);
-  const count = Math.min(max, demand?.count ?? 0);
-  if (demand === undefined || count <= forRollouts.count) return forRollouts;
-  return {
-    count,
-    because: `${demand.run} needs ${count === 1 ? 'a trainer' : `trainers, and so do others: ${count}`}`,
-  };
+function withTrainers({ max }: Pool, forRollouts: Wanted, trainers: readonly TrainerDemand[]): Wanted {
+  const needed = trainers.reduce((all, { count }) => all + count, 0);
+  const count = Math.min(max, needed);
+  if (count <= forRollouts.count) return forRollouts;
+  const runs = trainers.map(({ run }) => run).join(' and ');
+  const what = needed === 1 ? 'a trainer' : `${needed} trainers`;
+  return { count, because: `${runs} need${trainers.length === 1 ? 's' : ''} ${what}` };
 }
 
 /**

@@ -53,12 +53,15 @@ export interface Demand {
   readonly deadline?: { readonly secondsLeft: number; readonly iterationsLeft: number };
 }
 
-/** Trainers that runs need of a pool, beside those that are not bought. */
+/** Trainers that a run needs of a pool, beside those that are not bought. */
 export interface TrainerDemand {
+  readonly run: string;
   readonly pool: string;
   readonly count: number;
-  /** One of the runs. */
-  readonly run: string;
+  /** What is left of `fleet.budget_usd`. */
+  readonly budgetUsd?: number;
+  /** Absent before an iteration has ended. */
+  readonly iterationSeconds?: number;
 }
 
 /** A launch that failed lately. */
@@ -73,7 +76,6 @@ export interface PlanInput {
   readonly pools: readonly Pool[];
   readonly instances: readonly Instance[];
   readonly demands: readonly Demand[];
-  /** There is at most one for each pool. */
   readonly trainers?: readonly TrainerDemand[];
   readonly refusals: readonly Refusal[];
   /** Limit for all pools together; absent: no limit. */

@@ -1,16 +1,19 @@
 // @module-tag engines
 /** A state in bf16: it learns what one in fp32 learns, though its steps are smaller than those of bf16. */
 import { execFile } from 'node:child_process';
+import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { at } from '../../core/at.ts';
 import type { AdamW, PolicyEngine } from '../../core/ports/policy.ts';
+import { keys } from '../../core/records/keys.ts';
 import { readEnvironment } from '../../infra/engines/environment.ts';
 import { packageRoot, petrelHome } from '../../infra/home.ts';
 import { batchOf } from '../../native/testing/decoders.ts';
 import { partOf, randomState } from '../contracts/engine.ts';
 import { savedModel } from '../contracts/model.ts';
+import { LoopUnderTest, separatePools } from '../loop-under-test.ts';
 import { torchHere } from './engines-here.ts';
 
 const model = savedModel({ hidden_size: 64, intermediate_size: 128 });
@@ -99,6 +102,26 @@ it('computes with the same numbers as one in fp32', async () => {
     return engine.forward([batch], { temperature: 1, wants: ['logProbs', 'entropy'], keep: false });
   };
   expect(await scores('bf16')).toEqual(await scores('fp32'));
+});
+
+describe('a run whose sampler is another process', () => {
+  const loop = new LoopUnderTest();
+  beforeAll(async () => {
+    symlinkSync(join(petrelHome(), 'engines'), join(loop.home, 'engines'));
+    await loop.up(separatePools);
+  });
+  afterAll(() => loop.remove());
+
+  it('samples from the rounded weights from the start, though its model is in fp32', async () => {
+    const run = await loop.completed({
+      trainer: { engine: 'torch', state_dtype: 'bf16', total_training_steps: 2 },
+      model: { compute_dtype: 'bf16' },
+      rollout: { name: 'hf' },
+      deterministic: false,
+    });
+    expect((await run.log.head())?.profile.division).toEqual({ state: 'bf16' });
+    expect(await loop.store.children(keys.allWeights(run.runId))).not.toHaveLength(0);
+  });
 });
 
 it.each([1, 2])('rounds to a neighbour, with the mean that was computed (seed %i)', async (seed) => {

@@ -218,7 +218,7 @@ it('refuses a run that no pool can serve, and takes one whose rollouts only the 
     'fleet.pools={"train": {"roles": ["trainer"]}}',
   ];
   await expect(on.petrel(...words)).rejects.toThrow(
-    /no pool has the role rollout: neither one of the recipe, nor the stack/,
+    /no machine with the role rollout: neither in a pool of the recipe, nor in the stack/,
   );
   await on.apply();
   const { err, out } = await on.petrel(...words, '--wait');

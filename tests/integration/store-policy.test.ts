@@ -154,6 +154,12 @@ describe.skipIf(missing !== undefined)(
       await expect(ofTrainer.send(new PutObjectCommand({ ...at(key()), Body: 'x' }))).rejects.toMatchObject(refused);
     });
 
+    it('of a trainer reads the states of a run, which say whether it goes on', async () => {
+      const newest = (await run.log.status.newest())?.n ?? 0;
+      const { Body } = await ofTrainer.send(new GetObjectCommand(at(keys.status(run.runId, newest))));
+      expect(await Body?.transformToString()).toContain('completed');
+    });
+
     it('of a trainer may not read the key of claims nor recipes, and deletes nothing', async () => {
       for (const key of [keys.claimKey, keys.revision(run.runId, 1)])
         await expect(ofTrainer.send(new GetObjectCommand(at(key))), key).rejects.toMatchObject(refused);

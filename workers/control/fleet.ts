@@ -10,7 +10,7 @@ import { charges, sumsBy } from '../../core/fleet/cost.ts';
 import type { ObservedRun } from '../../core/fleet/demand.ts';
 import type { Provider } from '../../core/ports/provider.ts';
 import type { Store } from '../../core/ports/store.ts';
-import { parseStoredRecipe, totalIterations } from '../../core/recipe/index.ts';
+import { parseStoredRecipe, totalIterations, trainedTogether } from '../../core/recipe/index.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
 import { endedStates } from '../../core/run-states.ts';
 import { launchToken, leaveNowSubject } from '../../core/wire/join.ts';
@@ -191,7 +191,8 @@ export class ControlFleet {
     const { budget_usd: budgetUsd, deadline, priority } = recipe.fleet;
     const last = head === undefined || position <= (await log.first()) ? undefined : await lastTimes(log, position);
     return {
-      ...{ samples: samplesResponses(recipe.kind), trainers: 1 + recipe.trainer.standby, needs: recipe.fleet.needs },
+      ...{ samples: samplesResponses(recipe.kind), needs: recipe.fleet.needs },
+      trainers: trainedTogether(recipe).length + recipe.trainer.standby,
       ...{ run: runId, position, left: totalIterations(recipe, inputs.trainRows) - position },
       ...(isPausing ? { budgetUsd: null, deadline: null } : { budgetUsd, deadline }),
       ...{ priority, spentUsd: 0 },

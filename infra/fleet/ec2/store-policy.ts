@@ -38,7 +38,7 @@ export interface PolicyPlace {
 const read = ['models/*', 'datasets/*', 'builds/*', 'runs/*/blobs/*', 'runs/*/weights/*', 'runs/*/results/*'];
 const create = ['runs/*/blobs/*', 'runs/*/results/*'];
 /** A trainer reads a run's decisions, and writes what it has computed. */
-const trainerReads = ['runs/*/run.json', 'runs/*/terms/*', 'runs/*/checkpoints/*'];
+const trainerReads = ['runs/*/run.json', 'runs/*/status/*', 'runs/*/terms/*', 'runs/*/checkpoints/*'];
 const trainerCreates = ['runs/*/weights/*', 'runs/*/checkpoints/*'];
 /**
  * Decisions of the control process and what it derives from them, the key with which it checks results, and what it

@@ -26,7 +26,8 @@ export class Claimants {
    * take it.
    */
   choose(job: Job, declined: ReadonlySet<string>): Choice | undefined {
-    if (job.role === 'trainer') return this.#workers.trainerFor(trainerJobOf(job), declined);
+    const { needs } = job.request;
+    if (job.role === 'trainer') return this.#workers.trainerFor(trainerJobOf(job), declined, needs);
     const { follows } = job.request;
     return follows === undefined ? undefined : this.#workers.scoringAhead(follows, declined);
   }

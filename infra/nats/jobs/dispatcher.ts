@@ -99,6 +99,7 @@ export class Dispatcher {
     this.#instance = instance;
     this.#ended = ended ?? (() => {});
     this.#workers = new Workers(nc, instance, timing, (entry, before) => {
+      this.#needs.tell();
       this.#replaced(entry, before);
       came?.(entry);
     });
@@ -193,6 +194,8 @@ export class Dispatcher {
   /** The watchdog of all sessions: one question for each queue, however many jobs wait. */
   async #lookAtWaiting(): Promise<void> {
     const waiting = this.#waiting();
+    // A worker that can do them may not have heard of their needs.
+    if (waiting.some(({ job }) => job.request.needs !== undefined)) this.#needs.tell();
     for (const role of new Set(waiting.map(({ job }) => job.role))) {
       const queued = await this.#queue.queued(role);
       for (const session of waiting) if (session.job.role === role) session.look(queued.has(nameOf(session.job)));

@@ -1,7 +1,7 @@
 /** The workers whose presence is current, as the waiters of jobs see them. */
 import type { NatsConnection } from '@nats-io/nats-core';
 import { meets } from '../../../core/machine-needs.ts';
-import type { MachineNeeds } from '../../../core/machine-needs.ts';
+import type { MachineFacts, MachineNeeds } from '../../../core/machine-needs.ts';
 import type { Role } from '../../../core/roles.ts';
 import { poolOfInstance, poolOfWorker } from '../../../core/wire/join.ts';
 import { presenceKey } from '../../../core/wire/messages.ts';
@@ -16,6 +16,9 @@ import { watchPresence } from './presence.ts';
 const outageMs = 60_000;
 
 const takesJobs: ReadonlySet<Presence['state']> = new Set(['ready', 'busy']);
+
+/** What a worker's machine offers. */
+const factsOf = (entry: Presence): MachineFacts => ({ pool: poolOfWorker(entry), gpus: entry.gpus ?? [] });
 
 /** Does another run wait for this trainer, which works for the given run? */
 const wants = ({ lease, wanted }: Presence, runId: string): boolean => lease === runId && wanted === true;
@@ -131,8 +134,8 @@ export class Workers {
   }
 
   /** The trainer for a job, of those that have not declined it. */
-  trainerFor(job: TrainerJob, declined: ReadonlySet<string>): Choice | undefined {
-    const present = this.#taking('trainer', declined);
+  trainerFor(job: TrainerJob, declined: ReadonlySet<string>, needs: MachineNeeds = {}): Choice | undefined {
+    const present = this.#taking('trainer', declined).filter((entry) => meets(needs, factsOf(entry)));
     return trainerFor(
       job,
       present.filter((entry) => entry.lease !== undefined || !this.#reserved.has(identityText(entry))),
@@ -152,7 +155,7 @@ export class Workers {
    */
   meets(needs: MachineNeeds, place: WorkerPlace): boolean {
     const entry = this.#known.get(placeWords(place))?.entry;
-    if (entry !== undefined) return meets(needs, { pool: poolOfWorker(entry), gpus: entry.gpus ?? [] });
+    if (entry !== undefined) return meets(needs, factsOf(entry));
     const pool = poolOfInstance(place.instance);
     return pool === place.instance || needs.pools === undefined || needs.pools.includes(pool);
   }

@@ -3,6 +3,7 @@
  * engine cannot read that one in place. New weights of the same model replace the old ones. They come from a policy of
  * this process, from a process that has them in memory, else from the store.
  */
+import { beginsAsModel } from '../../../core/division.ts';
 import { damage } from '../../../core/records/damage.ts';
 import { errorToJson, InvalidInputError, RetryableError, saysNothingOfData } from '../../../core/errors.ts';
 import type { Digest, RunId } from '../../../core/ids.ts';
@@ -200,7 +201,7 @@ export class RolloutModel {
     } catch (error) {
       // The weights may be intact.
       if (error instanceof RetryableError || saysNothingOfData(error) || isServerFault(error)) throw error;
-      if (wanted.iteration === 0) throw damage('DamagedModel', `models/${wanted.model}`, errorToJson(error).message);
+      if (isBase(wanted)) throw damage('DamagedModel', `models/${wanted.model}`, errorToJson(error).message);
       throw new RetryableError('WeightsDamaged', `WeightsDamaged: ${errorToJson(error).message}`);
     }
     this.#growing?.from.complete();
@@ -232,8 +233,8 @@ export class RolloutModel {
 
   /** Resolves with whether the sampler has the weights now. */
   async #fromHolders(wanted: WantedWeights, sampler: OwningSampler): Promise<boolean> {
-    const { runId, publication, holders, secret, iteration } = wanted;
-    if (iteration === 0 || secret === undefined || holders.length === 0) return false;
+    const { runId, publication, holders, secret } = wanted;
+    if (isBase(wanted) || secret === undefined || holders.length === 0) return false;
     const { format, digest } = publication;
     const bytes = publishedBytes(sampler.parameters, format);
     const growing = this.#begin(wanted);
@@ -265,12 +266,12 @@ export class RolloutModel {
   }
 
   async #fromStore(wanted: WantedWeights, sampler: OwningSampler): Promise<StateSource> {
-    const { runId, publication, iteration } = wanted;
+    const { runId, publication } = wanted;
     const { format, digest } = publication;
     const store = await this.#ports.store(wanted.store);
     const manifest = await readRecord(store, keys.weights(runId, digest), weightsManifest);
     if (manifest === undefined) {
-      if (iteration === 0) return this.#ports.base(wanted);
+      if (isBase(wanted)) return this.#ports.base(wanted);
       throw new RetryableError('WeightsMissing', `WeightsMissing: ${digest.slice(0, 12)} are not published yet`);
     }
     const came = (bytes: number): void => {
@@ -299,3 +300,6 @@ export class RolloutModel {
     return sampler.use(source, named, { tick: this.#ports.tick });
   }
 }
+
+/** Are they the weights of the model's folder? */
+const isBase = ({ iteration, profile }: WantedWeights): boolean => iteration === 0 && beginsAsModel(profile);
