@@ -263,7 +263,8 @@ describe('the control process', () => {
           JSON.stringify({ v: 1, jobId, incarnation: 'x' }),
         )
       ).json();
-    expect(await claim()).toMatchObject({ answer: 'held' });
+    // Nobody answers before the job is asked for.
+    expect(await poll(() => claim().catch(() => undefined), bounded)).toMatchObject({ answer: 'held' });
     const says = { roles: ['reward' as const], pool: 'pool-b', profiles: ['any_in_pool-b'] };
     const entry: Presence = { ...examplePresence, ...identity, ...says };
     liar.publish(presenceSubject(entry), JSON.stringify(entry));

@@ -167,7 +167,8 @@ export class Puller {
 
   async #open(): Promise<Consumer> {
     const { nc, identity, role, profile } = this.#ports;
-    this.#ports.onNeeds?.(await askToDeclare(nc, identity, { what: 'jobs', role, profile }));
+    const needs = await askToDeclare(nc, identity, { what: 'jobs', role, profile });
+    this.#ports.onNeeds?.(needs);
     return jetstream(nc, { apiPrefix: targetOf(nc).jobsApi ?? workerApiPrefix }).consumers.get(
       jobStream(role),
       jobConsumer(role, profile),
