@@ -268,13 +268,13 @@ describe('the control process', () => {
     const says = { roles: ['reward' as const], pool: 'pool-b', profiles: ['any_in_pool-b'] };
     const entry: Presence = { ...examplePresence, ...identity, ...says };
     liar.publish(presenceSubject(entry), JSON.stringify(entry));
-    expect(
-      await poll(async () => (await dispatcher.workers()).some((one) => one.instance === identity.instance), bounded),
-    ).toBe(true);
+    const isListed = async () => (await dispatcher.workers()).some((one) => one.instance === identity.instance);
+    expect(await poll(isListed, bounded)).toBe(true);
     expect(await claim()).toMatchObject({ answer: 'held' });
     abandoned.abort();
     expect(await answer).toBe('nobody did it');
     await liar.close();
+    expect(await poll(async () => !(await isListed()), bounded)).toBe(true);
   });
 
   it('is not made to speak under a subject that a worker may not use, by a request that asks for the answer there', async () => {
