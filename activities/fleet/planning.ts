@@ -140,11 +140,12 @@ function instanceOf(
 /** A run's rollouts are done by the first pool that has the role and that the run allows. */
 function demandsOf(runs: readonly ObservedRun[], pass: Pass, pools: readonly Pool[], memory: Memory): Demand[] {
   const { wanted, seen } = pass;
+  const [all, buyable] = [ofRole('rollout', pass), offered(pools, pass)];
   return runs.flatMap((run) => {
     const { rollout: needs = {} } = run.needs;
-    const workers = ofRole('rollout', pass).filter((one) => meets(needs, one));
+    const workers = all.filter((one) => meets(needs, one));
     const ownWorkers = workers.filter(({ bought }) => !bought).length;
-    const serving = poolFor('rollout', run, offered(pools, pass));
+    const serving = poolFor('rollout', run, buyable);
     if (serving === undefined) return [];
     const then = memory.workersAt(run.run, run.position, workers.length);
     const facts = {
