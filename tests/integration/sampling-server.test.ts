@@ -1,5 +1,5 @@
 /** Runs on a real stack whose responses a server at `rollout.url` samples: two workers ask it, beside a trainer. */
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import type { Tree } from '../../core/recipe/index.ts';
@@ -27,6 +27,25 @@ async function serve(api: 'vllm' | 'sglang'): Promise<SamplingServerUnderTest> {
   return server;
 }
 
+/** The stack goes on: what it removes meanwhile is left out. */
+function filesUnder(folder: string): string[] {
+  const entries = unlessGone(() => readdirSync(folder, { withFileTypes: true })) ?? [];
+  return entries.flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return filesUnder(path);
+    return entry.isFile() ? [path] : [];
+  });
+}
+
+function unlessGone<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
 const recipe = ({ shape, url }: SamplingServerUnderTest, iterations: number): Tree => ({
   deterministic: 'replay',
   rollout: { name: shape.api, url, api_key: 'env:SAMPLER_KEY', max_num_seqs: 4 },
@@ -40,10 +59,8 @@ it('trains with a server that wants a key, which no record and no file holds', a
   expect(server?.loaded).toHaveLength(2 + (await loop.iterations(run)).length);
   // The run has ended: nothing is kept for its server.
   await expect.poll(() => readdirSync(join(loop.home, 'sampling-servers'))).toEqual([]);
-  for (const file of readdirSync(loop.home, { recursive: true, encoding: 'utf8' })) {
-    const path = join(loop.home, file);
-    if (statSync(path).isFile()) expect(readFileSync(path).includes(secret), file).toBe(false);
-  }
+  for (const path of filesUnder(loop.home))
+    expect(unlessGone(() => readFileSync(path))?.includes(secret), path).not.toBe(true);
 });
 
 it('waits for a server that is gone, says so, and goes on when it is back', async () => {
