@@ -5,7 +5,7 @@ import type { MachineNeeds } from './machine-needs.ts';
 
 const h100 = { name: 'NVIDIA H100 80GB HBM3', gib: 79.6 };
 const a10 = { name: 'NVIDIA A10G', gib: 22.5 };
-const machine = { pool: 'gpus', gpus: [h100, h100, a10] };
+const machine = { pool: 'gpus', gpus: [h100, h100, a10], roundTripMs: 12.5 };
 
 describe('a machine', () => {
   it.each<readonly [MachineNeeds, boolean]>([
@@ -21,8 +21,14 @@ describe('a machine', () => {
     [{ gpu: { count: 1, model: 'H200' } }, false],
     [{ gpu: { count: 1, memory_gib: 40, model: 'A10G' } }, false],
     [{ pools: ['gpus'], gpu: { count: 1, model: 'A10G' } }, true],
+    [{ within_ms: 20 }, true],
+    [{ within_ms: 12, pools: ['gpus'] }, false],
   ])('meets %o: %s', (needs, does) => {
     expect(meets(needs, machine)).toBe(does);
+  });
+
+  it('that has not said its round trip is believed to be near', () => {
+    expect(meets({ within_ms: 1 }, { pool: 'cpu', gpus: [] })).toBe(true);
   });
 
   it('without GPUs meets what asks for none', () => {
@@ -44,6 +50,7 @@ describe('a queue', () => {
         },
         { requiredKeys: ['count'] },
       ),
+      within_ms: fc.constantFrom(1, 10, 0.5),
     },
     { requiredKeys: [] },
   );

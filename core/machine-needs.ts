@@ -20,10 +20,13 @@ export const machineNeeds = z.strictObject({
   /** Names of pools, of which the machine is in one. */
   pools: namesOfPools.exactOptional(),
   gpu: gpuNeed.exactOptional(),
+  /** Its round trip to the control machine, at most. */
+  within_ms: z.number().positive().max(10_000).exactOptional(),
 });
 export interface MachineNeeds {
   readonly pools?: readonly string[];
   readonly gpu?: Readonly<z.infer<typeof gpuNeed>>;
+  readonly within_ms?: number;
 }
 
 /** A GPU, as its driver tells of it. */
@@ -34,6 +37,8 @@ export type Gpu = Readonly<z.infer<typeof gpu>>;
 export interface MachineFacts {
   readonly pool: string;
   readonly gpus: readonly Gpu[];
+  /** Round trip to the control machine, ms. Absent: not known, and believed to be short. */
+  readonly roundTripMs?: number | undefined;
 }
 
 /**
@@ -44,8 +49,9 @@ const holds = (gib: number, wanted: number): boolean => gib >= 0.95 * wanted;
 
 const letters = (name: string): string => name.replaceAll(/[^A-Za-z0-9]/g, '').toLowerCase();
 
-export function meets({ pools, gpu: wanted }: MachineNeeds, { pool, gpus }: MachineFacts): boolean {
-  if (pools !== undefined && !pools.includes(pool)) return false;
+export function meets(needs: MachineNeeds, { pool, gpus, roundTripMs = 0 }: MachineFacts): boolean {
+  const { pools, gpu: wanted, within_ms: within = Number.POSITIVE_INFINITY } = needs;
+  if (roundTripMs > within || (pools !== undefined && !pools.includes(pool))) return false;
   if (wanted === undefined) return true;
   const { count, memory_gib: gib = 0, model = '' } = wanted;
   const able = gpus.filter((one) => holds(one.gib, gib) && letters(one.name).includes(model.toLowerCase()));
@@ -53,11 +59,12 @@ export function meets({ pools, gpu: wanted }: MachineNeeds, { pool, gpus }: Mach
 }
 
 /** A word of NATS subjects, the same for the same needs; empty without any. */
-export function needsWord({ pools, gpu: wanted }: MachineNeeds): string {
+export function needsWord({ pools, gpu: wanted, within_ms: within }: MachineNeeds): string {
   const words = [
     ...(pools === undefined ? [] : ['in', ...new Set([...pools].sort())]),
     ...(wanted === undefined ? [] : ['gpu', `${wanted.count}x${wanted.memory_gib ?? 0}`.replace('.', 'p')]),
     ...(wanted?.model === undefined ? [] : [wanted.model.toLowerCase()]),
+    ...(within === undefined ? [] : ['within', `${within}ms`.replace('.', 'p')]),
   ];
   return words.join('_');
 }
@@ -69,8 +76,9 @@ export function queueWithNeeds(queue: string, needs: MachineNeeds | undefined): 
 }
 
 /** Gives a part of a sentence: ` in the pool gpus with 2 GPUs H100 of 80 GiB`. Empty without needs. */
-export function needsText({ pools, gpu: wanted }: MachineNeeds = {}): string {
-  const where = pools === undefined ? '' : ` in the pool ${pools.join(' or ')}`;
+export function needsText({ pools, gpu: wanted, within_ms: within }: MachineNeeds = {}): string {
+  const pool = pools === undefined ? '' : ` in the pool ${pools.join(' or ')}`;
+  const where = within === undefined ? pool : `${pool} within ${within} ms`;
   if (wanted === undefined) return where;
   const { count, memory_gib: gib, model } = wanted;
   const size = gib === undefined ? '' : ` of ${gib} GiB`;

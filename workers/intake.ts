@@ -37,7 +37,7 @@ export interface IntakePorts {
   /** The worker's name in records and logs. */
   readonly name: string;
   readonly timing: Timing;
-  readonly machine: MachineFacts;
+  readonly machine: () => MachineFacts;
   /** Called when this worker begins to read other queues. */
   readonly changed: () => void;
   /** How the earlier process of this worker name ended. */
@@ -75,7 +75,7 @@ export class Intake {
 
   /** There are jobs with these needs: those that this machine meets are taken from their queues, too. */
   serve(wanted: readonly MachineNeeds[]): void {
-    const fresh = wanted.filter((needs) => !this.#needs.has(needsWord(needs)) && meets(needs, this.#ports.machine));
+    const fresh = wanted.filter((needs) => !this.#needs.has(needsWord(needs)) && meets(needs, this.#ports.machine()));
     if (fresh.length === 0) return;
     for (const needs of fresh) this.#needs.set(needsWord(needs), needs);
     for (const role of this.#ownJobs.keys())

@@ -1,5 +1,6 @@
 /**
- * Command line of a worker process: `worker.js --name N --roles trainer,rollout,reward [--threads T] [--notice ec2]`.
+ * Command line of a worker process: `worker.js --name N --roles trainer,rollout,reward [--threads T] [--grace S]
+ * [--notice ec2]`.
  */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -22,6 +23,8 @@ export interface WorkerOptions extends WorkerRoles {
   /** Name of the worker on its machine. */
   readonly name: string;
   readonly pool: string;
+  /** How long the sender of SIGTERM waits before it kills, in seconds. */
+  readonly graceSeconds?: number;
   /** Source, besides signals, of preemption notices for this machine. */
   readonly notice?: NoticeSource;
 }
@@ -34,6 +37,7 @@ export function workerOptions(args: readonly string[]): WorkerOptions {
       pool: { type: 'string' },
       roles: { type: 'string' },
       threads: { type: 'string' },
+      grace: { type: 'string' },
       notice: { type: 'string' },
     },
   });
@@ -46,6 +50,9 @@ export function workerOptions(args: readonly string[]): WorkerOptions {
   const threads = values.threads === undefined ? availableParallelism() : Number(values.threads);
   if (!Number.isInteger(threads) || threads < 1)
     throw new InvalidInputError(`--threads: expected a whole number from 1, got ${values.threads}`);
+  const graceSeconds = values.grace === undefined ? undefined : Number(values.grace);
+  if (graceSeconds !== undefined && !(graceSeconds >= 1))
+    throw new InvalidInputError(`--grace: expected seconds from 1, got ${values.grace}`);
   const notice = noticeSources.find((source) => source === values.notice);
   if (values.notice !== undefined && notice === undefined)
     throw new InvalidInputError(`--notice: unknown source "${values.notice}"`, {
@@ -56,6 +63,7 @@ export function workerOptions(args: readonly string[]): WorkerOptions {
     pool: values.pool ?? 'local',
     roles,
     threads,
+    ...(graceSeconds !== undefined && { graceSeconds }),
     ...(notice && { notice }),
   };
 }

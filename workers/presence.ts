@@ -45,7 +45,7 @@ export function presenceOf(worker: SeenWorker): Presence {
     engines: [...(engine?.facts ?? [])],
     threads: options.threads,
     profiles: [...worker.profiles],
-    ...(worker.machine && { pool: worker.machine.pool, gpus: [...worker.machine.gpus] }),
+    ...(worker.machine && machineShown(worker.machine)),
     ...(engine?.serves === undefined ? {} : { serves: engine.serves }),
     ...leaseShown(worker.lease),
     ...(worker.isAtRisk && { atRisk: true as const }),
@@ -63,6 +63,12 @@ function shownState({ state, health, jobs }: SeenWorker): Presence['state'] {
   if (!health.takesJobs) return 'unhealthy';
   return jobs.jobs.size > 0 ? 'busy' : 'ready';
 }
+
+const machineShown = ({ pool, gpus, roundTripMs }: MachineFacts): Partial<Presence> => ({
+  pool,
+  gpus: [...gpus],
+  ...(roundTripMs !== undefined && { roundTripMs }),
+});
 
 function leaseShown({ runId, components, standsBy, isWanted }: SeenWorker['lease']): Partial<Presence> {
   return {

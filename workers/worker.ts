@@ -66,7 +66,7 @@ export interface WorkerPorts {
   /** Absent: one that calls scorers. */
   readonly rewardRole?: RewardRole;
   /** What this machine offers to jobs. Absent: nothing but its processor. */
-  readonly machine?: MachineFacts;
+  readonly machine?: () => MachineFacts;
   /** Build ids of this process's code and of the stack; absent where there is no stack. */
   readonly build?: { readonly own: string; readonly ofStack: () => string };
 }
@@ -106,7 +106,7 @@ export class Worker {
     const { roles, predecessorEnded } = options;
     const openStore = this.#openStore;
     this.#runner = new JobRunner({ ...shared, roles, journal, openStore, say: sayOfRun(nc, identity), changed });
-    const machine = ports.machine ?? { pool: identity.instance, gpus: [] };
+    const machine = ports.machine ?? (() => ({ pool: identity.instance, gpus: [] }));
     this.#intake = new Intake({
       ...{ ...shared, machine, predecessorEnded, changed },
       ...{ runner: this.#runner, health: this.#health },
@@ -275,7 +275,7 @@ export class Worker {
       isAtRisk: this.#isAtRisk,
       engine: this.#engine,
       profiles: [...new Set(this.#options.roles.flatMap((role) => this.#intake.queues(role)))],
-      machine: this.#ports.machine,
+      machine: this.#ports.machine?.(),
       loopDelayMs: this.#loopDelay.p999Ms(),
       lease: this.#lease,
       reward: this.#reward,

@@ -34,6 +34,7 @@ export async function launch(
     region: pool.ec2.region,
     lonelySeconds: secondsOf(pool.lonely),
     ownScorers: pool.own_scorers,
+    engines: pool.engines,
     joinUntil,
     expires,
   });

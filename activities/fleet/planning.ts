@@ -3,7 +3,8 @@
  * refused.
  */
 import { meets } from '../../core/machine-needs.ts';
-import { poolOfWorker } from '../../core/wire/join.ts';
+import { medianOf } from '../../core/median.ts';
+import { machineOf } from '../../core/wire/join.ts';
 import { demandOf, poolFor, trainerDemands } from '../../core/fleet/demand.ts';
 import type { ObservedRun } from '../../core/fleet/demand.ts';
 import type { FleetRecord } from '../../core/fleet/records.ts';
@@ -119,9 +120,8 @@ function medianBoot(all: readonly KnownInstance[], pool: string): number | undef
     .flatMap(({ launch, launchedAt, ready }) =>
       launch.pool === pool && ready !== undefined ? (Date.parse(ready.at) - Date.parse(launchedAt)) / 1_000 : [],
     )
-    .slice(-bootsMeasured)
-    .sort((a, b) => a - b);
-  return times[Math.floor(times.length / 2)];
+    .slice(-bootsMeasured);
+  return medianOf(times);
 }
 
 /**
@@ -169,7 +169,7 @@ function ofRole(role: Role, { seen, living }: Pass) {
   const bought = new Set(living.flatMap(({ joined }) => joined?.instance ?? []));
   return [...seen.present.values()]
     .filter(({ roles, state }) => roles.includes(role) && (state === 'ready' || state === 'busy'))
-    .map((entry) => ({ bought: bought.has(entry.instance), pool: poolOfWorker(entry), gpus: entry.gpus ?? [] }));
+    .map((entry) => ({ bought: bought.has(entry.instance), ...machineOf(entry) }));
 }
 
 /** Older ones count no more: the planner lets a place rest for three minutes. */

@@ -4,6 +4,7 @@ import type { FleetSpec } from '../../core/fleet/spec.ts';
 import type { ObservedRun } from '../../core/fleet/demand.ts';
 import type { Provider } from '../../core/ports/provider.ts';
 import type { Store } from '../../core/ports/store.ts';
+import type { JoinFile } from '../../core/wire/join.ts';
 import type { FleetLog } from '../../log/fleet/fleet-log.ts';
 
 export interface FleetPorts {
@@ -35,6 +36,7 @@ export interface LaunchFacts {
   readonly region: string;
   readonly lonelySeconds: number;
   readonly ownScorers: 'sandboxed' | 'open';
+  readonly engines: JoinFile['engines'];
   /** ISO times: until when its machines may join, and when they end themselves. */
   readonly joinUntil: string;
   readonly expires: string;

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { engineEnvironments } from '../../core/engines.ts';
+import type { EngineEnvironmentName } from '../../core/engines.ts';
 import { InvalidInputError, TerminalError } from '../../core/errors.ts';
 import { packageRoot } from '../../infra/home.ts';
 import { readInstalled, writeEnvironment } from '../../infra/engines/environment.ts';
@@ -27,6 +28,8 @@ export interface EngineInstall {
   readonly python?: string;
   /** Gets each line of what is done. */
   readonly onLine?: (line: string) => void;
+  /** Folder of the package that has the lists and programs. Default: this one. */
+  readonly root?: string;
 }
 
 export interface InstalledEngine {
@@ -42,12 +45,12 @@ export interface InstalledEngine {
  * `EngineFailed` with the last line of what failed.
  */
 export async function installEngine(request: EngineInstall): Promise<InstalledEngine> {
-  const { home, engine, python } = request;
+  const { home, engine, python, root } = request;
   const device = requireKnown('device', request.device, engineDevices);
-  requireKnown('engine', engine, engineEnvironments);
+  requireEngine(engine);
   const found = readInstalled(home, engine, device);
   const folder = join(home, 'engines', `${engine}-${device}`);
-  const listed = python === undefined ? readList(engine, device) : undefined;
+  const listed = python === undefined ? readList(engine, device, root) : undefined;
   const isSame = listed === undefined ? found?.python === python : found?.list === listed.digest;
   if (found !== undefined && isSame && existsSync(found.python)) return { environment: found, folder, known: true };
   if (listed !== undefined) requireDriver(engine, device);
@@ -85,18 +88,18 @@ async function named(
 }
 
 /** The packages of an engine for a device, with hashes. */
-export const listPath = (engine: string, device: EngineDevice): string =>
-  join(packageRoot(), 'engines', engine, `requirements${device === 'cpu' ? '' : `-${device}`}.txt`);
+export const listPath = (engine: string, device: EngineDevice, root = packageRoot()): string =>
+  join(root, 'engines', engine, `requirements${device === 'cpu' ? '' : `-${device}`}.txt`);
 
 /** Digest of the list that this version of petrel has; undefined where it has none. */
-export function listDigest(engine: string, device: EngineDevice): string | undefined {
-  const path = listPath(engine, device);
+export function listDigest(engine: string, device: EngineDevice, root?: string): string | undefined {
+  const path = listPath(engine, device, root);
   return existsSync(path) ? createHash('sha256').update(readFileSync(path)).digest('hex') : undefined;
 }
 
-function readList(engine: string, device: EngineDevice) {
-  const digest = listDigest(engine, device);
-  if (digest !== undefined) return { path: listPath(engine, device), digest };
+function readList(engine: string, device: EngineDevice, root?: string) {
+  const digest = listDigest(engine, device, root);
+  if (digest !== undefined) return { path: listPath(engine, device, root), digest };
   throw new InvalidInputError(`petrel has no list of the packages of ${engine} for ${device}`, {
     where: '--device',
     hint: `install ${engine} for ${device} into a Python yourself, then: ${installCommand(engine, device)} --python /path/to/python`,
@@ -112,13 +115,30 @@ function requireDriver(engine: string, device: EngineDevice): void {
   });
 }
 
-function requireKnown<Known extends string>(what: string, word: string, known: readonly Known[]): Known {
+/** Throws InvalidInputError for an engine that needs no environment, or that petrel does not know. */
+export const requireEngine = (word: string, where?: string): EngineEnvironmentName =>
+  requireKnown('engine', word, engineEnvironments, where);
+
+function requireKnown<Known extends string>(
+  what: string,
+  word: string,
+  known: readonly Known[],
+  where?: string,
+): Known {
   const found = known.find((one) => one === word);
   if (found !== undefined) return found;
-  throw new InvalidInputError(`there is no ${what} ${word} to install`, { hint: `one of ${known.join(', ')}` });
+  const hint = `one of ${known.join(', ')}`;
+  throw new InvalidInputError(
+    `there is no ${what} ${word} to install`,
+    where === undefined ? { hint } : { where, hint },
+  );
 }
 
-async function makeEnvironment(venv: string, list: string, { onLine }: EngineInstall): Promise<void> {
+async function makeEnvironment(
+  venv: string,
+  list: string,
+  { onLine, root = packageRoot() }: EngineInstall,
+): Promise<void> {
   const version = 'import sys; print("%d.%d" % sys.version_info[:2])';
   const found = (await linesOf('python3', ['-E', '-c', version], 'python3')).at(-1) ?? '';
   const [major = 0, minor = 0] = found.split('.').map(Number);
@@ -127,7 +147,7 @@ async function makeEnvironment(venv: string, list: string, { onLine }: EngineIns
       hint: 'put a newer python3 first on PATH, or use --python with one that has the packages',
     });
   rmSync(venv, { recursive: true, force: true });
-  const pip = join(packageRoot(), 'rewards/host/chosen_pip.py');
+  const pip = join(root, 'rewards/host/chosen_pip.py');
   const flags = ['--no-deps', '--only-binary=:all:', '--require-hashes', '--progress-bar=off'];
   try {
     await linesOf('python3', ['-E', '-m', 'venv', '--without-pip', venv], 'python3 -m venv', onLine);
@@ -154,9 +174,9 @@ interface Probed {
 /** What a Python has that an engine needs. */
 async function probe(
   python: string,
-  { engine, device, onLine }: EngineInstall,
+  { engine, device, onLine, root = packageRoot() }: EngineInstall,
 ): Promise<EngineEnvironment['versions']> {
-  const program = join(packageRoot(), 'engines', engine, 'probe.py');
+  const program = join(root, 'engines', engine, 'probe.py');
   const printed = await linesOf(python, ['-I', '-B', program], `${python} with ${engine}`, onLine);
   const probed = JSON.parse(printed.at(-1) ?? '{}') as Probed;
   if (device !== 'cpu') requireGpus(python, probed, engine, device === 'rocm' ? 'rocm' : 'cuda');

@@ -6,7 +6,7 @@ import type { Recipe } from '../../core/recipe/index.ts';
 import { roles } from '../../core/roles.ts';
 import type { Role } from '../../core/roles.ts';
 import { samplesResponses } from '../../core/run-kinds.ts';
-import { poolOfWorker } from '../../core/wire/join.ts';
+import { machineOf } from '../../core/wire/join.ts';
 import { gpusHere } from '../../infra/engines/gpu-facts.ts';
 import { openLiveSource } from '../live-source.ts';
 import { fleetTokens } from '../../infra/stack/fleet-register.ts';
@@ -36,6 +36,7 @@ interface Candidate {
   readonly pool: string;
   readonly roles: readonly Role[];
   readonly gpus?: readonly Gpu[];
+  readonly roundTripMs?: number | undefined;
 }
 
 /** Local pools, the stack's fleet, workers that are there, and tokens with which others may join. */
@@ -44,8 +45,8 @@ async function requireRoles({ kind, reward, fleet: { pools, needs } }: Recipe, h
   const needsSandbox = reward.custom_reward_function.path !== null && !reward.sandbox;
   const served = new Set<Role>();
   const missing = () => needed.filter((role) => !served.has(role));
-  const serve = ({ pool, gpus, roles: some }: Candidate, but?: Role) => {
-    for (const role of some) if (role !== but && mayMeet(needs[role], pool, gpus)) served.add(role);
+  const serve = (candidate: Candidate, but?: Role) => {
+    for (const role of candidate.roles) if (role !== but && mayMeet(needs[role], candidate)) served.add(role);
   };
   const asksForGpus = Object.values(needs).some((one) => one?.gpu !== undefined);
   const gpus = asksForGpus ? await gpusHere() : [];
@@ -82,17 +83,15 @@ const poolOf = (needs: Recipe['fleet']['needs'], missing: readonly Role[]): stri
   missing.flatMap((role) => needs[role]?.pools ?? [])[0] ?? 'NAME';
 
 /** Nobody knows the GPUs of machines that are not there yet. */
-const mayMeet = (needs: MachineNeeds = {}, pool: string, gpus: readonly Gpu[] | undefined): boolean =>
+const mayMeet = (needs: MachineNeeds = {}, { gpus, ...machine }: Candidate): boolean =>
   gpus === undefined
-    ? meets({ ...(needs.pools && { pools: needs.pools }) }, { pool, gpus: [] })
-    : meets(needs, { pool, gpus });
+    ? meets({ ...(needs.pools && { pools: needs.pools }) }, { ...machine, gpus: [] })
+    : meets(needs, { ...machine, gpus });
 
 async function presentWorkers(home: string): Promise<Candidate[]> {
   const live = await openLiveSource(home);
   try {
-    return (await live.workers()).map(({ roles: some, gpus = [], ...worker }) => ({
-      ...{ pool: poolOfWorker(worker), roles: some, gpus },
-    }));
+    return (await live.workers()).map((worker) => ({ ...machineOf(worker), roles: worker.roles }));
   } finally {
     await live.close();
   }

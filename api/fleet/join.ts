@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { TerminalError } from '../../core/errors.ts';
 import type { JoinFile } from '../../core/wire/join.ts';
 import { processEnvironment } from '../../infra/environment.ts';
+import { gpuOfMachine } from '../../infra/engines/gpus.ts';
 import { fetchBuild } from '../../infra/fleet/builds.ts';
 import { ownInstanceId } from '../../infra/fleet/ec2-metadata.ts';
 import { parseJoinFile } from '../../infra/fleet/join-file.ts';
@@ -14,6 +15,7 @@ import { askToJoin, connectToJoin, tellLeaving } from '../../infra/nats/access/j
 import { publicNkey } from '../../infra/nats/nkey.ts';
 import { openExistingStore } from '../../infra/store/open.ts';
 import type { ApiContext } from '../context.ts';
+import { installEngine } from '../engines/install.ts';
 
 export interface JoinOptions {
   /** What `petrel fleet token` printed, and what it is called in errors. */
@@ -21,6 +23,8 @@ export interface JoinOptions {
   readonly where: string;
   /** Compute threads of the worker; default: all processors. */
   readonly threads?: number | undefined;
+  /** How long whoever tells this machine to leave waits before it kills, in seconds. Default: 19. */
+  readonly graceSeconds?: number | undefined;
   /** Aborting tells the worker to finish or give back its jobs and to leave. */
   readonly signal: AbortSignal;
 }
@@ -40,11 +44,22 @@ export async function joinFleet({ home, env, notice }: ApiContext, options: Join
   let deaths = 0;
   while (!options.signal.aborted) {
     const began = performance.now();
-    const { program, addon, sessionPath, session } = await prepare(home, file);
+    const { program, addon, sessionPath, session } = await prepare(home, file, notice);
     notice(`joined ${file.stack} as ${session.instance}, pool ${file.pool}, build ${session.build.slice(0, 12)}`);
     const threads = options.threads === undefined ? [] : ['--threads', String(options.threads)];
     const watched = file.nonce === undefined ? [] : ['--notice', 'ec2'];
-    const words = ['--name', 'w1', '--pool', file.pool, '--roles', file.roles.join(','), ...threads, ...watched];
+    const grace = options.graceSeconds === undefined ? [] : ['--grace', String(options.graceSeconds)];
+    const words = [
+      '--name',
+      'w1',
+      '--pool',
+      file.pool,
+      '--roles',
+      file.roles.join(','),
+      ...threads,
+      ...grace,
+      ...watched,
+    ];
     const ofSession = { PETREL_HOME: home, PETREL_NATIVE: addon, [sessionVariable]: sessionPath };
     const ended = await runProgram([program, ...words], { ...processEnvironment(env), ...ofSession }, options.signal);
     if (ended === 0 || options.signal.aborted) return;
@@ -60,8 +75,8 @@ const died = (deaths: number, ended: number | string) =>
     hint: 'its output stands above; petrel doctor checks this machine',
   });
 
-/** Joins, checks that the store can be used, and fetches the build. */
-async function prepare(home: string, file: JoinFile) {
+/** Joins, checks that the store can be used, fetches the build, and installs the engines of the pool. */
+async function prepare(home: string, file: JoinFile, notice: ApiContext['notice']) {
   const key = machineKey(home);
   const nc = await connectToJoin(file);
   try {
@@ -71,7 +86,9 @@ async function prepare(home: string, file: JoinFile) {
     const place = await openExistingStore(file.store)
       .then(async (store) => {
         await requireWritable(store);
-        return fetchBuild(store, welcome.build, join(home, 'builds'));
+        const build = await fetchBuild(store, welcome.build, join(home, 'builds'));
+        await installEngines(home, build, file, notice);
+        return build;
       })
       .catch(async (error: unknown) => {
         await tellLeaving(nc, { ...file, asker: file.id }, error);
@@ -93,6 +110,24 @@ async function prepare(home: string, file: JoinFile) {
     };
   } finally {
     await nc.close();
+  }
+}
+
+/** They stay in the home, so a machine that joins again has them. */
+async function installEngines(
+  home: string,
+  root: string,
+  { engines = [] }: JoinFile,
+  notice: ApiContext['notice'],
+): Promise<void> {
+  const device = gpuOfMachine() ?? 'cpu';
+  for (const engine of engines) {
+    const began = performance.now();
+    const { known, environment } = await installEngine({ home, engine, device, root, onLine: notice });
+    const seconds = ((performance.now() - began) / 1_000).toFixed(0);
+    notice(
+      `${engine} for ${device} (${environment.versions.device}) is ${known ? 'here' : `installed after ${seconds} s`}`,
+    );
   }
 }
 

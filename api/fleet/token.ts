@@ -12,6 +12,7 @@ import { readEndpoints } from '../../infra/stack/state.ts';
 import { openStore, storeUrl } from '../../infra/store/open.ts';
 import { defaultStore, rememberStore } from '../../infra/store/places.ts';
 import type { ApiContext } from '../context.ts';
+import { requireEngine } from '../engines/install.ts';
 import { givenRoles } from './given-roles.ts';
 import { requireOwnNats } from './own-nats.ts';
 
@@ -19,17 +20,23 @@ export interface TokenRequest {
   readonly pool: string;
   /** Roles of the pool's workers; default: all but that of a trainer. */
   readonly roles?: readonly string[];
+  /** Engines that its machines install before they take jobs. */
+  readonly engines?: readonly string[] | undefined;
   readonly ttlMs: number;
   /** Folder or URL; default: the store of this home. */
   readonly store?: string | undefined;
 }
 
-/** Throws InvalidInputError for a bad pool, role or lifetime, and when the stack does not listen for other machines. */
+/**
+ * Throws InvalidInputError for a bad pool, role, engine or lifetime, and when the stack does not listen for other
+ * machines.
+ */
 export async function createFleetToken({ home }: ApiContext, request: TokenRequest): Promise<JoinFile> {
   const { pool, roles = usualRoles, ttlMs, store } = request;
   if (!poolName.safeParse(pool).success)
     throw new InvalidInputError(`--pool: expected small letters, digits and -, at most 40, got "${pool}"`);
   const known = givenRoles(roles);
+  const engines = request.engines?.map((name) => requireEngine(name, '--engines'));
   const stack = readStack(home);
   requireOwnNats(stack);
   const authority = readEndpoints(home)?.nats?.authority;
@@ -51,6 +58,7 @@ export async function createFleetToken({ home }: ApiContext, request: TokenReque
     nats: { url, ca },
     pool,
     roles: known,
+    ...(engines !== undefined && { engines }),
     store: served,
     expiresAt: new Date(Date.now() + ttlMs),
   });

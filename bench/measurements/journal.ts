@@ -67,7 +67,7 @@ async function open(settings: BenchSettings): Promise<Session> {
     const publish = (text: string, tokens: number) => journal.publish({ ...ofJob, secret: '00' }, text, tokens);
     const writer = new JournalWriter(ofJob, {
       incarnation: 'bench',
-      tickMs: timings.local.journalMs,
+      tickMs: timings.loopback.journalMs,
       now: () => performance.now(),
       publish,
     });
@@ -94,7 +94,7 @@ async function open(settings: BenchSettings): Promise<Session> {
 
   await job(true);
   return {
-    about: `${samples} samples of ${length} tokens, a tick every ${timings.local.journalMs} ms`,
+    about: `${samples} samples of ${length} tokens, a tick every ${timings.loopback.journalMs} ms`,
     async turn(): Promise<Values> {
       const tokens = samples * length;
       // The two cases alternate in who goes first, so that none always has the warmer machine.

@@ -55,7 +55,7 @@ const played = await Promise.all(
         ...membershipPorts,
         nc,
         identity,
-        timing: timings.local,
+        timing: timings.loopback,
         home: petrelHome(),
         engine,
         rewardRole: new PlayedReward({ store, recording: recorded }),

@@ -3,7 +3,9 @@
  * in one file, with a token in front of it. It fetches the build of the stack from the store, verifies it, and runs its
  * worker.
  */
+import { parseArgs } from 'node:util';
 import { joinFleet } from '../../api/fleet/join.ts';
+import type { JoinOptions } from '../../api/fleet/join.ts';
 import { petrelHome } from '../../api/home.ts';
 import { InvalidInputError } from '../../core/errors.ts';
 import { exitCodeOf } from '../exit-codes.ts';
@@ -17,7 +19,7 @@ try {
   checkMachine();
   const context = { home: petrelHome(env), cwd: process.cwd(), env, notice: printer.notice };
   const text = JSON.stringify((globalThis as { readonly petrelToken?: unknown }).petrelToken ?? null);
-  await untilToldToLeave((signal) => joinFleet(context, { text, where: argv[1] ?? '', threads: threads(), signal }));
+  await untilToldToLeave((signal) => joinFleet(context, { text, where: argv[1] ?? '', ...given(), signal }));
 } catch (error) {
   printer.error(error);
   process.exitCode = exitCodeOf(error);
@@ -34,17 +36,32 @@ function checkMachine(): void {
     });
 }
 
-/** `--threads N`; undefined: all processors. */
-function threads(): number | undefined {
-  const [flag, value, ...rest] = argv.slice(2);
-  if (flag === undefined) return undefined;
+/** `--threads N`, default: all processors; `--grace SECONDS`. */
+function given(): Pick<JoinOptions, 'threads' | 'graceSeconds'> {
+  const { values } = read();
+  return {
+    threads: whole('--threads', values.threads, 1_024),
+    graceSeconds: whole('--grace', values.grace, 86_400),
+  };
+}
+
+function read() {
+  try {
+    return parseArgs({ args: argv.slice(2), options: { threads: { type: 'string' }, grace: { type: 'string' } } });
+  } catch (cause) {
+    throw new InvalidInputError(
+      `expected --threads N and --grace SECONDS, or nothing, got ${argv.slice(2).join(' ')}`,
+      {
+        hint: `node ${argv[1]} --threads 4`,
+        cause,
+      },
+    );
+  }
+}
+
+function whole(flag: string, value: string | undefined, most: number): number | undefined {
+  if (value === undefined) return undefined;
   const count = Number(value);
-  if (flag === '--threads' && Number.isInteger(count) && count >= 1 && count <= 1_024 && rest.length === 0)
-    return count;
-  throw new InvalidInputError(
-    `expected --threads and a number from 1 to 1024, or nothing, got ${argv.slice(2).join(' ')}`,
-    {
-      hint: `node ${argv[1]} --threads 4`,
-    },
-  );
+  if (Number.isInteger(count) && count >= 1 && count <= most) return count;
+  throw new InvalidInputError(`${flag}: expected a whole number from 1 to ${most}, got ${value}`);
 }

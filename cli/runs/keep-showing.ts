@@ -60,7 +60,9 @@ const sum = (numbers: readonly number[]): number => numbers.reduce((total, numbe
 
 /** What changes all the time without being news. */
 function withoutNoise(key: string, value: unknown): unknown {
-  return key === 'loopDelayMs' || key === 'tokensPerSecond' || key === 'progress' ? undefined : value;
+  return key === 'loopDelayMs' || key === 'roundTripMs' || key === 'tokensPerSecond' || key === 'progress'
+    ? undefined
+    : value;
 }
 
 function pause(signal: AbortSignal): Promise<void> {

@@ -1,5 +1,6 @@
 /** The status of runs, workers and the stack, for people. */
 import type { Printer } from '../printer/printer.ts';
+import { reachOf } from '../../core/reach.ts';
 import { showMoment, showNumber, showUsd } from '../../core/quantities.ts';
 import { warningText } from '../../core/run-warnings.ts';
 import { refusedHint, refusedText } from '../../core/wire/engine-proof.ts';
@@ -87,11 +88,13 @@ export function workerTable(workers: readonly WorkerStatus[], printer: Printer):
     { head: 'works for', value: leaseText },
     { head: 'jobs', value: (worker: WorkerStatus) => worker.jobs.length, spare: 2 },
     { head: 'tokens/s', value: rateText, right: true, spare: 1 },
+    { head: 'round trip', value: roundTripText, right: true, spare: 1 },
     { head: 'last error', value: troubleText, shrink: true },
   ].filter(
     ({ head }) =>
       (head !== 'last error' || workers.some(({ lastError }) => lastError !== undefined)) &&
-      (head !== 'tokens/s' || workers.some(({ tokensPerSecond }) => tokensPerSecond !== undefined)),
+      (head !== 'tokens/s' || workers.some(({ tokensPerSecond }) => tokensPerSecond !== undefined)) &&
+      (head !== 'round trip' || workers.some(({ roundTripMs }) => reachOf(roundTripMs) !== 'loopback')),
   );
   return [
     renderTable(workers, columns, widthFor(printer.stdout)),
@@ -99,6 +102,9 @@ export function workerTable(workers: readonly WorkerStatus[], printer: Printer):
     ...workers.flatMap(refusedTexts),
   ].join('\n');
 }
+
+const roundTripText = ({ roundTripMs }: WorkerStatus): string | undefined =>
+  roundTripMs === undefined ? undefined : `${showNumber(roundTripMs)} ms`;
 
 /** The run, and its components where the worker does not train all of them. */
 function leaseText({ lease, trains, standsBy }: WorkerStatus): string | undefined {

@@ -3,6 +3,7 @@
  * recipe only narrows this (core/recipe/fleet.ts).
  */
 import { z } from 'zod';
+import { engineEnvironments } from '../engines.ts';
 import { InvalidInputError } from '../errors.ts';
 import { durationMs } from '../schedules/duration.ts';
 import { roles } from '../roles.ts';
@@ -62,6 +63,8 @@ const bought = z.strictObject({
    * metadata service; `open`: also without one.
    */
   own_scorers: z.enum(['sandboxed', 'open']).default('sandboxed'),
+  /** Engines that an instance installs before it takes jobs, for its GPUs if it has any. */
+  engines: z.array(z.enum(engineEnvironments)).min(1).exactOptional(),
   /** An instance ends itself after so long. */
   lifetime: duration.default('12h'),
   ec2,

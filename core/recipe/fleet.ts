@@ -31,7 +31,7 @@ export const fleetSection = section('The workers that the run needs.', {
     z.partialRecord(z.enum(roles), machineNeeds),
     {},
     {
-      doc: 'What the machines of a role must have, by role: {trainer: {pools: [gpus], gpu: {count: 8, memory_gib: 80, model: H100}}}. Machines without it get no job of that role.',
+      doc: 'What the machines of a role must have, by role: {trainer: {pools: [gpus], gpu: {count: 8, memory_gib: 80, model: H100}}}. within_ms: 10 asks for a round trip to this machine of at most that. Machines without it get no job of that role.',
       change: 'free',
     },
   ),

@@ -3,9 +3,12 @@
  * a JWT for the machine's own key, which permits what a worker of the pool needs, and the build that it must run.
  */
 import { z } from 'zod';
+import { engineEnvironments } from '../engines.ts';
 import { roles } from '../roles.ts';
 import type { Role } from '../roles.ts';
+import type { MachineFacts } from '../machine-needs.ts';
 import { wireVersion } from './messages.ts';
+import type { Presence } from './messages.ts';
 
 const version = z.literal(wireVersion);
 const short = z.string().max(200);
@@ -28,6 +31,8 @@ export const joinFile = z.object({
   id: z.string(),
   pool: poolName,
   roles: z.array(z.enum(roles)).min(1),
+  /** Environments that the machine installs before it takes jobs, for its GPUs if it has any. */
+  engines: z.array(z.enum(engineEnvironments)).min(1).optional(),
   /** The store whose runs the pool serves. */
   store: z.string(),
   /** ISO time. */
@@ -140,3 +145,8 @@ export function poolOfWorker({
   const joined = poolOfInstance(instance);
   return joined === instance ? (pool ?? instance) : joined;
 }
+
+/** What the machine of a worker offers to jobs. */
+export const machineOf = (
+  entry: Pick<Presence, 'instance'> & Partial<Pick<Presence, 'pool' | 'gpus' | 'roundTripMs'>>,
+): MachineFacts => ({ pool: poolOfWorker(entry), gpus: entry.gpus ?? [], roundTripMs: entry.roundTripMs });

@@ -7,6 +7,8 @@ import type { JobId, RunId } from '../ids.ts';
 import { roles } from '../roles.ts';
 import type { Role } from '../roles.ts';
 import { gpu } from '../machine-needs.ts';
+import { reachOf } from '../reach.ts';
+import type { Reach } from '../reach.ts';
 import { publication } from '../records/schema.ts';
 import { engineFacts } from './engine-facts.ts';
 import { STAGES } from './jobs/index.ts';
@@ -136,6 +138,8 @@ export const presence = z.object({
   pool: z.string().optional(),
   /** The GPUs of its machine. */
   gpus: z.array(gpu).optional(),
+  /** Its round trip to the message server, ms: the shortest of the last ones. */
+  roundTripMs: z.number().nonnegative().optional(),
   /** URL where other workers get the weights that it has in memory. */
   serves: holderUrl.optional(),
   /** The run to which this trainer is leased. */
@@ -286,26 +290,47 @@ export interface Timing {
   readonly journalMs: number;
   /** How long a worker waits for the reply to a claim. */
   readonly claimMs: number;
-  /** Age at which a presence entry expires; it is renewed three times in that time. */
+  /** A worker that has not renewed its presence for so long is taken for gone. */
   readonly presenceMs: number;
   /** How often a waiting activity checks that its job still exists. */
   readonly watchdogMs: number;
   /** Temporal heartbeat timeout of waiting activities. */
   readonly heartbeatMs: number;
 }
-/**
- * The timing of every stack. Machines that joined over a slow network have it, too: a job whose worker is silent for
- * longer than `ackWaitMs` goes to another one, and the first result counts.
- */
-export const timings: Readonly<Record<'local', Timing>> = {
-  local: {
-    ackWaitMs: 2_000,
-    stallMs: 120_000,
-    progressMs: 500,
-    journalMs: 500,
-    claimMs: 1_000,
-    presenceMs: 3_000,
-    watchdogMs: 2_000,
-    heartbeatMs: 3_000,
-  },
+
+const local: Timing = {
+  ackWaitMs: 2_000,
+  stallMs: 120_000,
+  progressMs: 500,
+  journalMs: 500,
+  claimMs: 1_000,
+  presenceMs: 3_000,
+  watchdogMs: 2_000,
+  heartbeatMs: 3_000,
 };
+
+/**
+ * The timing of a worker by its distance: a message that is lost on the way is sent again after 0.2 to 0.5 s, and after
+ * 1 to 2 s when it is lost twice. A job whose worker is silent for longer than `ackWaitMs` goes to another one, and the
+ * first result counts.
+ */
+export const timings: Readonly<Record<Reach, Timing>> = {
+  loopback: local,
+  region: local,
+  regions: { ...local, ackWaitMs: 6_000, journalMs: 1_000, claimMs: 3_000, presenceMs: 9_000 },
+};
+
+/** `base` for a worker with this round trip: as patient as its distance asks for. */
+export function timingAt(base: Timing, roundTripMs: number | undefined): Timing {
+  const far = timings[reachOf(roundTripMs)];
+  const longer = (name: keyof Timing) => Math.max(base[name], far[name]);
+  return far === local
+    ? base
+    : {
+        ...base,
+        ackWaitMs: longer('ackWaitMs'),
+        journalMs: longer('journalMs'),
+        claimMs: longer('claimMs'),
+        presenceMs: longer('presenceMs'),
+      };
+}

@@ -17,12 +17,16 @@ const fileList = z.object({
 type FileList = Readonly<z.infer<typeof fileList>>;
 type ListedFile = FileList['files'][number];
 
-/** What a rollout or reward worker needs, on Linux with x64. The packages are those that find files of their own. */
+/** What a worker needs, on Linux with x64. The packages are those that find files of their own. */
 const parts: readonly (readonly [folder: string, files: RegExp])[] = [
   ['.', /^package\.json$/],
   ['dist', /^build-id$/],
   ['dist/programs', /\.js$/],
   ['build/native', /^petrel(\.node|-)/],
+  ['engines/torch', /\.(py|txt)$/],
+  ['engines/torch/petrel_torch', /\.py$/],
+  ['engines/vllm', /\.(py|txt)$/],
+  ['engines/vllm/petrel_vllm', /\.py$/],
   ['rewards/host', /\.(py|mjs)$/],
   ['rewards/python', /\.(py|txt)$/],
   ['rewards/code', /\.py$/],

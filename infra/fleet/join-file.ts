@@ -8,7 +8,7 @@ import { issueUser } from '../nats/access/authority.ts';
 import { newNatsKey, publicNkey } from '../nats/nkey.ts';
 import { joinPermissions } from '../nats/access/permissions.ts';
 
-export interface TokenOptions extends Pick<JoinFile, 'pool' | 'roles' | 'store' | 'stack' | 'nats'> {
+export interface TokenOptions extends Pick<JoinFile, 'pool' | 'roles' | 'engines' | 'store' | 'stack' | 'nats'> {
   /** Account of the workers. */
   readonly account: { readonly seed: string };
   readonly expiresAt: Date;

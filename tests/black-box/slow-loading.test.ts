@@ -64,7 +64,7 @@ nc.publish = (subject, text, options) => {
   if (subject.startsWith('presence.')) JSON.parse(text).jobs.forEach((job) => console.log(job));
   return publish(subject, text, options);
 };
-const timing = { ...timings.local, stallMs: Number(stallMs) };
+const timing = { ...timings.loopback, stallMs: Number(stallMs) };
 const end = () => process.exit(1);
 const identity = { instance, worker: name, incarnation: name };
 const ports = { nc, identity, stackInstance: instance, timing, home, isKnownStore: () => true, die: end, renew: end };

@@ -26,7 +26,7 @@ import { startNats } from '../servers.ts';
 import { patienceMs } from '../patience.ts';
 
 /** No job changes hands, and no entry expires, because of time: only because of what the server tells. */
-const timing: Timing = { ...timings.local, ackWaitMs: 3 * patienceMs, presenceMs: 3 * patienceMs, progressMs: 100 };
+const timing: Timing = { ...timings.loopback, ackWaitMs: 3 * patienceMs, presenceMs: 3 * patienceMs, progressMs: 100 };
 const bounded = { everyMs: 20, timeoutMs: patienceMs };
 const folder = mkdtempSync(join(tmpdir(), 'petrel-departures-'));
 let server: Awaited<ReturnType<typeof startNats>>;

@@ -51,7 +51,7 @@ import { commitScores, rewardJob, rewardPuller } from '../reward-jobs.ts';
 import { startNats } from '../servers.ts';
 import { patienceMs } from '../patience.ts';
 
-const timing: Timing = { ...timings.local, watchdogMs: 500, progressMs: 100 };
+const timing: Timing = { ...timings.loopback, watchdogMs: 500, progressMs: 100 };
 const bounded = { everyMs: 20, timeoutMs: patienceMs };
 const folder = mkdtempSync(join(tmpdir(), 'petrel-hostile-'));
 const hostileIdentity: WorkerIdentity = { instance: 'pool-a-1', worker: 'w1', incarnation: 'h1' };

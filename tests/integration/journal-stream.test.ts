@@ -28,7 +28,7 @@ const connections: NatsConnection[] = [];
 beforeAll(async () => {
   server = await startNats(folder);
   control = await connectNats(server, 'control');
-  await declareStreams(control, timings.local);
+  await declareStreams(control, timings.loopback);
   const { direct } = await jetstreamManager(control);
   control.subscribe(journalReadsOf('*', '*'), {
     callback: (_, message) => {

@@ -47,7 +47,7 @@ describe('two runs on one trainer, with rollouts longer than every time limit (s
   it('share: queue, train one after the other, without a replay', async () => {
     const [first, second] = await pair('queue');
     const [a, b] = [await loop.iterations(first), await loop.iterations(second)];
-    const limits = [timings.local.ackWaitMs, timings.local.watchdogMs, timings.local.presenceMs];
+    const limits = [timings.loopback.ackWaitMs, timings.loopback.watchdogMs, timings.loopback.presenceMs];
     for (const time of metric(a, 'timing_s/gen')) expect(time * 1_000).toBeGreaterThan(Math.max(...limits));
     expect(changes(a, b)).toBe(1);
     for (const all of [a, b]) {

@@ -15,7 +15,7 @@ import type { WorkerPool } from '../../infra/stack/index.ts';
 import type { JoinFile } from '../../core/wire/join.ts';
 import { runWords } from '../cli.ts';
 import { startCutProxy } from '../cut-proxy.ts';
-import type { CutProxy } from '../cut-proxy.ts';
+import type { CutProxy, LongLink } from '../cut-proxy.ts';
 import { startMachine } from '../joined-machine.ts';
 import type { JoinedMachine } from '../joined-machine.ts';
 import { Bed } from './bed.ts';
@@ -34,6 +34,7 @@ export interface Machine extends JoinedMachine {
 export class MachineBed {
   readonly bed: Bed;
   readonly #store: string | undefined;
+  readonly #link: LongLink | undefined;
   /** Port of the S3 server. */
   readonly #s3Port: number | undefined;
   #machines: Machine[] = [];
@@ -42,10 +43,11 @@ export class MachineBed {
 
   /**
    * `store`: default: a folder. The server of an S3 store must be on loopback, and the variables of the AWS SDK name
-   * it.
+   * it. `link`: the way of each machine to everything that it reaches; default: loopback.
    */
-  constructor(store?: string) {
+  constructor(store?: string, link?: LongLink) {
     this.#store = store;
+    this.#link = link;
     this.#s3Port = store?.startsWith('s3://') === true ? portOnLoopback(process.env[endpointVariable]) : undefined;
     this.bed = new Bed(store);
   }
@@ -89,8 +91,8 @@ export class MachineBed {
     const name = `machine-${++this.#count}`;
     const home = join(this.bed.loop.home, name);
     mkdirSync(home, { mode: 0o700 });
-    const proxy = await startCutProxy(Number(new URL(file.nats.url).port));
-    const s3 = this.#s3Port === undefined ? undefined : await startCutProxy(this.#s3Port);
+    const proxy = await startCutProxy(Number(new URL(file.nats.url).port), this.#link);
+    const s3 = this.#s3Port === undefined ? undefined : await startCutProxy(this.#s3Port, this.#link);
     const nats = { ...file.nats, url: `nats://127.0.0.1:${proxy.port}` };
     writeFileSync(join(home, 'join.json'), JSON.stringify({ ...file, nats }));
     const words = [join(packageRoot(), 'cli/bin.mjs'), 'worker', '--join', 'join.json', '--threads', '1'];

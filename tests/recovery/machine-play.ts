@@ -1,16 +1,17 @@
 /** Many seeds of faults of machines, and a table of how soon the runs went on. */
 import { median } from '../../bench/clock.ts';
+import type { LongLink } from '../cut-proxy.ts';
 import { MachineBed } from './machine-bed.ts';
 import { MachineBeds } from './machine-beds.ts';
 import { boundS, machineFaults, machinePlan, machineTitle } from './machine-plan.ts';
 import type { MachinePlan } from './machine-plan.ts';
 import type { MachineResult } from './machine-seed.ts';
 
-/** Returns the exit code. `store`: as of MachineBed. After a failed seed, the next one gets a new stack. */
-export async function playMachines(from: number, count: number, store?: string): Promise<number> {
+/** Returns the exit code. `store`, `link`: as of MachineBed. After a failed seed, the next one gets a new stack. */
+export async function playMachines(from: number, count: number, store?: string, link?: LongLink): Promise<number> {
   const results: MachineResult[] = [];
   let failed = 0;
-  const beds = new MachineBeds(() => new MachineBed(store));
+  const beds = new MachineBeds(() => new MachineBed(store, link));
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => void beds.remove().finally(() => process.exit(130)));
   for (let seed = from; seed < from + count; seed++) {

@@ -30,3 +30,8 @@ afterAll(async () => {
 describe('a run with its store in a bucket goes on when a machine is cut off from both', () => {
   playMachineSeeds(plans, () => new MachineBed(server.use(`machines-${++beds}`)));
 });
+
+describe('a run whose machines are behind a round trip of 80 ms that loses packets ends in the same bits', () => {
+  const far = listed.filter(({ fault }) => fault === 'killed' || fault === 'cut off and back').slice(0, 2);
+  playMachineSeeds(far, () => new MachineBed(server.use(`machines-${++beds}`), { delayMs: 40, loss: 0.01 }));
+});

@@ -1,12 +1,13 @@
 /**
- * `npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--subject <name>] [--alone] [--machines] [--engine
- * <torch | torch,hf | torch,vllm>] [--store <folder or s3://…>] [--json]` `--subject`: the run that is disturbed
- * (subjects.ts); default: grpo. `--machines`: faults of machines that have joined, and of the control machine
- * (machine-plan.ts), one per run. `--engine`: runs on engines that are installed, and faults of their processes, too
- * (engine-pairs.ts). `--alone`: one fault per run, each fault in turn, and the cost of each compared with an
- * undisturbed run.
+ * `npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--subject <name>] [--alone] [--machines [--wan]]
+ * [--engine <torch | torch,hf | torch,vllm>] [--store <folder or s3://…>] [--json]` `--subject`: the run that is
+ * disturbed (subjects.ts); default: grpo. `--machines`: faults of machines that have joined, and of the control machine
+ * (machine-plan.ts), one per run; with `--wan` they are behind a long link. `--engine`: runs on engines that are
+ * installed, and faults of their processes, too (engine-pairs.ts). `--alone`: one fault per run, each fault in turn,
+ * and the cost of each compared with an undisturbed run.
  */
 import { parseArgs } from 'node:util';
+import type { LongLink } from '../cut-proxy.ts';
 import { Bed } from './bed.ts';
 import { playMachines } from './machine-play.ts';
 import { allFaults } from './pairs.ts';
@@ -21,11 +22,14 @@ import { runSeed, undisturbedSeconds } from './seed.ts';
 import type { SeedResult } from './seed.ts';
 
 const usage =
-  'usage: npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--subject <name>] [--alone] [--machines] [--engine <torch | torch,hf | torch,vllm>] [--store <folder or s3://…>] [--json]';
+  'usage: npm run test:recovery -- --seeds N [--from K] [--fault <name>] [--subject <name>] [--alone] [--machines [--wan]] [--engine <torch | torch,hf | torch,vllm>] [--store <folder or s3://…>] [--json]';
+
+/** 80 ms there and back; one piece in a hundred is lost once. */
+const longLink: LongLink = { delayMs: 40, loss: 0.01 };
 
 async function main(args: readonly string[]): Promise<number> {
-  const { seeds, from, fault, subject, alone, machines, store, json, engine } = options(args);
-  if (machines) return playMachines(from, seeds, store);
+  const { seeds, from, fault, subject, alone, machines, wan, store, json, engine } = options(args);
+  if (machines) return playMachines(from, seeds, store, wan ? longLink : undefined);
   const say = json ? console.error : console.log;
   const results: SeedResult[] = [];
   let failed = 0;
@@ -66,6 +70,7 @@ function options(args: readonly string[]): {
   subject: Subject;
   alone: boolean;
   machines: boolean;
+  wan: boolean;
   store: string | undefined;
   json: boolean;
   engine: EngineChoice | undefined;
@@ -82,6 +87,7 @@ function options(args: readonly string[]): {
       engine: text,
       alone: { type: 'boolean' },
       machines: { type: 'boolean' },
+      wan: { type: 'boolean' },
       json: { type: 'boolean' },
     },
   });
@@ -95,7 +101,10 @@ function options(args: readonly string[]): {
     (name) => values[name] !== undefined,
   );
   if (values.machines === true && without.length > 0)
-    throw new Error(`--machines goes with --seeds, --from and --store only, got --${without.join(', --')}\n${usage}`);
+    throw new Error(
+      `--machines goes with --seeds, --from, --store and --wan only, got --${without.join(', --')}\n${usage}`,
+    );
+  if (values.wan === true && values.machines !== true) throw new Error(`--wan goes with --machines\n${usage}`);
   if (values.engine !== undefined && (values.subject !== undefined || values.alone === true))
     throw new Error(`--engine goes without --subject and --alone\n${usage}`);
   const { subject = 'grpo' } = values;
@@ -107,6 +116,7 @@ function options(args: readonly string[]): {
     fault: values.fault as FaultName | undefined,
     alone: values.alone ?? false,
     machines: values.machines ?? false,
+    wan: values.wan ?? false,
     store: values.store,
     json: values.json ?? false,
     engine: values.engine === undefined ? undefined : engineChoice(values.engine),

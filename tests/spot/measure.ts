@@ -80,7 +80,7 @@ export const effectiveTime = ({ booting, lost, bought }: MachineSeconds, caused:
 
 /**
  * Tokens that workers had decoded of rollout jobs which other workers ended. Workers tell twice a second how far they
- * are (`timings.local`); what a lost one decoded after that is estimated from its speed. Of a job that changes hands
+ * are (`timings.loopback`); what a lost one decoded after that is estimated from its speed. Of a job that changes hands
  * twice some tokens count twice.
  */
 export class DecodedTokens {
@@ -109,7 +109,7 @@ export class DecodedTokens {
   lost(instance: string, nowMs: number): void {
     // A longer silence: it had no job.
     for (const [worker, at] of this.#heardAt)
-      if (worker.startsWith(`${instance}.`) && nowMs - at < 2 * timings.local.progressMs)
+      if (worker.startsWith(`${instance}.`) && nowMs - at < 2 * timings.loopback.progressMs)
         this.#untold.set(worker, ((nowMs - at) / 1_000) * this.#perSecond);
   }
 

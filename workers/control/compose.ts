@@ -37,7 +37,7 @@ import { createTemporalWorker } from './temporal-worker.ts';
 import { watchWorkers } from './worker-watch.ts';
 import { writeMetricsFiles } from './write-metrics-files.ts';
 
-const timing = timings.local;
+const timing = timings.loopback;
 
 export interface ControlProcess {
   /** Works until `leave` is called. Resolves when all is written and closed. */
@@ -69,6 +69,7 @@ export async function composeControl(stack: StackInfo, home: string): Promise<Co
     noRoom: async () => (await fullPlaces([], home))[0],
     ended: (runId, text) => sayer(runId)('warn', text),
     came: (worker) => fleet.came(worker.instance),
+    reachChanged: (runId, text) => sayer(runId)('info', text),
     used: ({ instance: machine, run, iteration, from, to, use }) =>
       usage.note({ instance: machine, run, iteration, from, to, use }),
   });

@@ -134,6 +134,7 @@ export class ControlFleet {
     joinUntil,
     lonelySeconds,
     ownScorers,
+    engines,
   }: Omit<LaunchFacts, 'region' | 'expires'> & { readonly nonce: string }) {
     const { home, stack } = this.#place;
     const account = readEndpoints(home)?.nats?.authority.workers;
@@ -153,6 +154,7 @@ export class ControlFleet {
       nonce,
       lonelySeconds,
       ...(ownScorers === 'open' && { ownScorers }),
+      ...(engines !== undefined && { engines }),
       pool,
       roles: [...roles],
       stack,

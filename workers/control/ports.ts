@@ -128,7 +128,7 @@ export function activityPorts(place: ControlPlace, parts: PortParts): ActivityPo
       ),
     now: () => new Date(),
     beginAttempt: () => givenUp(Context.current().info),
-    whileHeartbeating: (work) => heartbeating(Context.current(), timings.local.heartbeatMs, work),
+    whileHeartbeating: (work) => heartbeating(Context.current(), timings.loopback.heartbeatMs, work),
   };
 }
 

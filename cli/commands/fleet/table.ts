@@ -13,6 +13,10 @@ export const FLEET_COMMANDS: readonly CommandSpec[] = [
         doc: 'what its workers do, with commas: rollout, reward, trainer',
         default: 'rollout,reward',
       },
+      {
+        flags: '--engines <names>',
+        doc: 'engines that its machines install before they take jobs, with commas: torch, vllm',
+      },
       { flags: '--ttl <duration>', doc: 'for how long machines may join with it', default: '24h' },
       { flags: '--store <store>', doc: 'the store whose runs the pool serves; default: the one of this home' },
       {
@@ -23,7 +27,7 @@ export const FLEET_COMMANDS: readonly CommandSpec[] = [
     examples: [
       'petrel fleet token --pool gpus > join.json',
       'petrel fleet token --pool scorers --roles reward --ttl 1h',
-      'petrel fleet token --pool trainers --roles trainer,rollout',
+      'petrel fleet token --pool gpus --roles trainer,rollout --engines torch,vllm > join.json',
       'petrel fleet token --pool lab --program join-lab.mjs',
     ],
     load: () => import('./token.ts'),
@@ -135,8 +139,12 @@ export const FLEET_COMMANDS: readonly CommandSpec[] = [
     options: [
       { flags: '--join <file>', doc: 'the file of petrel fleet token', required: true },
       { flags: '--threads <n>', doc: 'compute threads; default: all processors' },
+      {
+        flags: '--grace <seconds>',
+        doc: 'how long SIGTERM comes before the machine is gone: time to end jobs and to save a state; default: 19',
+      },
     ],
-    examples: ['petrel worker --join join.json'],
+    examples: ['petrel worker --join join.json', 'petrel worker --join join.json --grace 120'],
     load: () => import('./worker.ts'),
   },
 ];

@@ -9,6 +9,7 @@ export async function run(input: CommandInput, context: CommandContext): Promise
   const file = await createFleetToken(context, {
     pool: textOption(input, 'pool') ?? '',
     roles: (textOption(input, 'roles') ?? '').split(','),
+    engines: textOption(input, 'engines')?.split(','),
     ttlMs: parseDuration(textOption(input, 'ttl') ?? '', '--ttl'),
     store: textOption(input, 'store'),
   });

@@ -9,7 +9,8 @@ import { integerOption, textOption } from '../../options.ts';
 export async function run(input: CommandInput, context: CommandContext): Promise<undefined> {
   const where = textOption(input, 'join') ?? '';
   const [text, threads] = [readText(where), integerOption(input, 'threads', 1, 1_024)];
-  await untilToldToLeave((signal) => joinFleet(context, { text, where, threads, signal }));
+  const graceSeconds = integerOption(input, 'grace', 1, 86_400);
+  await untilToldToLeave((signal) => joinFleet(context, { text, where, threads, graceSeconds, signal }));
   return undefined;
 }
 

@@ -3,6 +3,7 @@
  * anything.
  */
 import type { Presence } from '../../../core/wire/messages.ts';
+import { reachOf, reaches } from '../../../core/reach.ts';
 import { placeWords } from '../../../core/wire/worker-identity.ts';
 
 /** The worker to which a job is sent. */
@@ -24,8 +25,8 @@ export interface TrainerJob {
 }
 
 /**
- * The trainer that leads the run, else its standby, else a free one. A trainer has a second part of its run only while
- * none is free. undefined: the job waits in the queue.
+ * The trainer that leads the run, else its standby, else a free one of the nearest. A trainer has a second part of its
+ * run only while none is free. undefined: the job waits in the queue.
  */
 export function trainerFor(job: TrainerJob, present: readonly Presence[]): Choice | undefined {
   const own = present.filter(({ lease }) => lease === job.runId);
@@ -69,7 +70,9 @@ export const scoringAhead = (rolloutJob: string, present: readonly Presence[]): 
   present.find(({ ahead }) => ahead?.includes(rolloutJob) === true);
 
 function freeTrainer({ runId, queue }: TrainerJob, present: readonly Presence[]): Presence | undefined {
-  const free = present.filter(({ lease, profiles }) => lease === undefined && profiles.includes(queue)).sort(byPlace);
+  const all = present.filter(({ lease, profiles }) => lease === undefined && profiles.includes(queue)).sort(byPlace);
+  const nearest = reaches.find((reach) => all.some((entry) => reachOf(entry.roundTripMs) === reach));
+  const free = all.filter((entry) => reachOf(entry.roundTripMs) === nearest);
   // Runs that start together begin with different ones.
   const first = [...runId].reduce((sum, letter) => (31 * sum + letter.charCodeAt(0)) >>> 0, 0);
   return free[first % free.length];

@@ -2,6 +2,7 @@
 import type { NatsConnection } from '@nats-io/nats-core';
 import { samplesTakenSubject } from '../../../core/wire/ended-samples.ts';
 import { wireVersion } from '../../../core/wire/messages.ts';
+import type { Timing } from '../../../core/wire/messages.ts';
 import { identityText } from '../../../core/wire/worker-identity.ts';
 import type { WorkerIdentity, WorkerPlace } from '../../../core/wire/worker-identity.ts';
 import type { Choice } from './choices.ts';
@@ -49,6 +50,16 @@ export class Claimants {
     return job.role !== 'trainer' || this.#workers.mayTrain(trainerJobOf(job), claimant);
   }
 
+  /** Is there a worker that takes jobs from this job's queue? */
+  areThere({ role, queue, request: { needs } }: Job): boolean {
+    return this.#workers.roundTrips(role, queue, needs).length > 0;
+  }
+
+  /** How patient one is with this worker. */
+  timingOf(place: WorkerPlace): Timing {
+    return this.#workers.timingOf(place);
+  }
+
   /** Is there a healthy worker, other than these, that could run the job? */
   others({ role, queue }: Job, than: ReadonlySet<string>): boolean {
     return this.#workers.others(role, queue, than);
@@ -71,9 +82,9 @@ export class Claimants {
   }
 
   /** The worker that scores the samples of a rollout job ahead. */
-  scorerOf({ request: { stage, scoring }, jobId }: Job): string | undefined {
+  scorerOf({ request: { stage, scoring, needs }, jobId }: Job): string | undefined {
     if (stage !== 'rollout' || scoring === undefined) return undefined;
-    const scorer = this.#workers.scorerFor(jobId);
+    const scorer = this.#workers.scorerFor(jobId, needs?.within_ms);
     return scorer && identityText(scorer);
   }
 }

@@ -5,6 +5,7 @@
  * - wait-session.ts waits for one job; job-wait.ts and sending.ts are its rules;
  * - job-queue.ts carries messages; results.ts reads what workers wrote, and proves who wrote it;
  * - claimants.ts says which worker may have a job; trainers.ts keeps leases, turns and weights;
+ * - run-reach.ts says from how far workers take part in an iteration;
  * - workers.ts knows who is present; cancelled-runs.ts, which runs may start nothing.
  */
 import { jetstreamManager } from '@nats-io/jetstream';
@@ -24,7 +25,7 @@ import { AskedJobs } from './asked-jobs.ts';
 import { CancelledRuns } from './cancelled-runs.ts';
 import { Claimants } from './claimants.ts';
 import { declareStreams } from '../declarations.ts';
-import { jobOf } from './job.ts';
+import { jobOf, nearJob } from './job.ts';
 import type { Job } from './job.ts';
 import type { JobRequest, JobResult, WaitOptions } from '../../../core/ports/jobs.ts';
 import { JobQueue } from './job-queue.ts';
@@ -35,6 +36,8 @@ import type { Link } from '../link.ts';
 import { forgetWorker, listWorkers } from './presence.ts';
 import { Results } from './results.ts';
 import type { ResultOfJob } from './results.ts';
+import { RunReach } from './run-reach.ts';
+import type { ReachChanged } from './run-reach.ts';
 import { Trainers } from './trainers.ts';
 import { WaitSession, atRest } from './wait-session.ts';
 import type { NoRoom, SessionDesk } from './wait-session.ts';
@@ -59,6 +62,7 @@ export interface DispatcherOptions {
   readonly came?: (entry: Presence) => void;
   /** Notes a use for the bills of machines. */
   readonly used?: (use: RunUse) => void;
+  readonly reachChanged?: ReachChanged;
 }
 
 export interface RunUse extends JobUse {
@@ -81,23 +85,21 @@ export class Dispatcher {
   readonly #cancelled: CancelledRuns;
   readonly #asked = new AskedJobs();
   readonly #needs: KnownNeeds;
+  readonly #reach: RunReach;
   readonly #desk: SessionDesk;
   /** The jobs that are waited for, by `nameOf`. */
   readonly #sessions = new Map<string, WaitSession>();
   /** The timer that runs while jobs wait. */
   #watch: NodeJS.Timeout | undefined;
 
-  private constructor(
-    nc: NatsConnection,
-    queue: JobQueue,
-    needs: KnownNeeds,
-    { process, instance, timing, noRoom = async () => undefined, ended, came, used }: DispatcherOptions,
-  ) {
+  private constructor(nc: NatsConnection, queue: JobQueue, needs: KnownNeeds, options: DispatcherOptions) {
+    const { process, instance, timing, noRoom = async () => undefined, ended, came, used } = options;
     this.#nc = nc;
     this.#link = linkOf(nc);
     this.#timing = timing;
     this.#instance = instance;
     this.#ended = ended ?? (() => {});
+    this.#reach = new RunReach(options.reachChanged ?? (() => {}));
     this.#workers = new Workers(nc, instance, timing, (entry, before) => {
       this.#needs.tell();
       this.#replaced(entry, before);
@@ -152,7 +154,9 @@ export class Dispatcher {
       options.onProgress?.(progress, queued);
       if (progress !== undefined) faultPoint('wait.progress', facts);
     };
-    const written = (await this.#session(job, result).join({ ...options, onProgress })) as JobResult<S>;
+    const withinMs = this.#withinMs(job);
+    const written = (await this.#session(job, result, withinMs).join({ ...options, onProgress })) as JobResult<S>;
+    this.#reach.ended(job, written);
     if (request.stage === 'rollout') void this.#queue.purgeJournal(job);
     faultPoint('wait.end', facts);
     return written;
@@ -168,11 +172,19 @@ export class Dispatcher {
     return (await this.#results.of(jobOf(request))).settle(output, timings, writer);
   }
 
+  /** The longest round trip of a worker that should do the job; near workers learn that there are jobs for them. */
+  #withinMs(job: Job): number | undefined {
+    const { role, queue, request } = job;
+    const withinMs = this.#reach.limitFor(job, () => this.#workers.roundTrips(role, queue, request.needs));
+    if (withinMs !== undefined) this.#needs.note(nearJob(job, withinMs).request.needs ?? {});
+    return withinMs;
+  }
+
   /** Activities that wait for the same job share a session, so that a claim gets one answer. */
-  #session(job: Job, result: ResultOfJob): WaitSession {
+  #session(job: Job, result: ResultOfJob, withinMs: number | undefined): WaitSession {
     const known = this.#sessions.get(nameOf(job));
     if (known !== undefined) return known;
-    const session = new WaitSession(job, result, this.#desk);
+    const session = new WaitSession(job, result, this.#desk, withinMs);
     this.#sessions.set(nameOf(job), session);
     this.#watch ??= setInterval(() => void this.#lookAtWaiting(), this.#timing.watchdogMs);
     session.start();
@@ -195,7 +207,7 @@ export class Dispatcher {
   async #lookAtWaiting(): Promise<void> {
     const waiting = this.#waiting();
     // A worker that can do them may not have heard of their needs.
-    if (waiting.some(({ job }) => job.request.needs !== undefined)) this.#needs.tell();
+    if (waiting.some(({ queued }) => queued.request.needs !== undefined)) this.#needs.tell();
     for (const role of new Set(waiting.map(({ job }) => job.role))) {
       const queued = await this.#queue.queued(role);
       for (const session of waiting) if (session.job.role === role) session.look(queued.has(nameOf(session.job)));
@@ -241,12 +253,12 @@ export class Dispatcher {
   async #askWhatWasHandedOut(): Promise<void> {
     const byQueue = new Map<string, WaitSession[]>();
     for (const session of this.#waiting()) {
-      const { role, queue } = session.job;
+      const { role, queue } = session.queued;
       const name = jobConsumer(role, queue);
       byQueue.set(name, [...(byQueue.get(name) ?? []), session]);
     }
     for (const [name, sessions] of byQueue) {
-      const [{ job }] = sessions as [WaitSession];
+      const [{ queued: job }] = sessions as [WaitSession];
       try {
         const place = await this.#queue.handedOut(job.role, job.queue);
         for (const session of sessions) session.handedOut(place);
@@ -308,6 +320,7 @@ export class Dispatcher {
   }
 
   #leave(runId: string): void {
+    this.#reach.leave(runId);
     for (const session of [...this.#sessions.values()]) session.leave(runId);
   }
 

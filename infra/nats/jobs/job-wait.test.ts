@@ -3,7 +3,7 @@ import { timings, wireVersion } from '../../../core/wire/messages.ts';
 import type { JobEvent } from '../../../core/wire/messages.ts';
 import { JobWait } from './job-wait.ts';
 
-const timing = timings.local;
+const timing = timings.loopback;
 /** A claim by a process whose predecessor of the same name crashed, unless `ended` says otherwise. */
 const claim = (worker: string, incarnation = worker, predecessorEnded = 'SIGSEGV') =>
   ({ v: wireVersion, jobId: 'j', worker, incarnation, predecessorEnded }) as const;

@@ -63,12 +63,18 @@ interface Holder {
   readonly incarnation: string;
   readonly alone: boolean;
   lastSeen: number;
+  /** A silence for so long ends its hold. */
+  readonly ackWaitMs: number;
   /** How the process ended, if the process that replaced it could tell. */
   ended?: string | undefined;
 }
 
 /** A claim with the name of the worker that sent it. */
-export type Claim = Pick<ClaimRequest, 'incarnation' | 'predecessorEnded'> & { readonly worker: string };
+export type Claim = Pick<ClaimRequest, 'incarnation' | 'predecessorEnded'> & {
+  readonly worker: string;
+  /** Default: that of the timing. A worker that is far away may be silent for longer. */
+  readonly ackWaitMs?: number;
+};
 
 /** What a worker that asked is told; the message is `ClaimReply`. */
 export interface ClaimAnswer {
@@ -115,7 +121,7 @@ export class JobWait {
 
   /** Is there a holder that has shown a sign of life within the ack wait? */
   heldAt(now: number): boolean {
-    return this.#holder !== undefined && now - this.#holder.lastSeen < this.#timing.ackWaitMs;
+    return this.#holder !== undefined && now - this.#holder.lastSeen < this.#holder.ackWaitMs;
   }
 
   /** Does this process of a worker hold the job? */
@@ -159,7 +165,8 @@ export class JobWait {
     if (this.#holder !== undefined && !same) this.#countDeath(this.#holder);
     if (this.#poison !== undefined) return reply('drop');
     const alone = this.#deaths > 0;
-    this.#holder = { worker: request.worker, incarnation: request.incarnation, alone, lastSeen: now };
+    const { worker, incarnation, ackWaitMs = this.#timing.ackWaitMs } = request;
+    this.#holder = { worker, incarnation, alone, lastSeen: now, ackWaitMs };
     this.queuedBecause = undefined;
     return reply('go', alone);
   }

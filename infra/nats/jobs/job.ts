@@ -27,6 +27,13 @@ export function jobOf<S extends Stage>(request: JobRequest<S>): Job<S> {
   return { request, jobId: jobIdOf(stage, input), role: roleOf(stage), queue: queueWithNeeds(profile, needs) };
 }
 
+/** The same job in the queue of those workers that are within this round trip. */
+export function nearJob(job: Job, withinMs: number): Job {
+  const { profile, needs } = job.request;
+  const near = { ...needs, within_ms: Math.min(withinMs, needs?.within_ms ?? withinMs) };
+  return { ...job, request: { ...job.request, needs: near }, queue: queueWithNeeds(profile, near) };
+}
+
 /** What fault points tell of a job. */
 export const factsOf = ({ request, jobId }: Job) => ({
   stage: request.stage,

@@ -7,6 +7,7 @@ import {
   presenceKey,
   presenceSubject,
   presencesSubject,
+  timings,
 } from '../../../core/wire/messages.ts';
 import type { Presence, Timing } from '../../../core/wire/messages.ts';
 import { placeWords } from '../../../core/wire/worker-identity.ts';
@@ -18,7 +19,10 @@ import { openPresence, presenceNames } from '../streams.ts';
 /** Changes within this time are combined into one write. */
 const writeAfterMs = 100;
 
-/** Writes this worker's entry at once, after every change, and three times per expiry time. */
+/**
+ * Writes this worker's entry at once, after every change, and three times in the time in which it expires, which is
+ * that of near workers: far ones are only taken for gone later.
+ */
 export class PresenceBeacon {
   readonly #nc: NatsConnection;
   readonly #timing: Timing;
@@ -34,7 +38,8 @@ export class PresenceBeacon {
 
   start(): void {
     linkOf(this.#nc).onBack(() => this.tell()); // the others may have taken it for gone
-    this.#timer = setInterval(() => this.tell(), this.#timing.presenceMs / 3);
+    const expiresMs = Math.min(this.#timing.presenceMs, timings.loopback.presenceMs);
+    this.#timer = setInterval(() => this.tell(), expiresMs / 3);
     this.tell();
   }
 

@@ -34,6 +34,7 @@ import { isFailureProven } from '../../../log/objects/result-proof.ts';
 import type { Choice } from './choices.ts';
 import type { Claimants } from './claimants.ts';
 import { readMessage, sayDropped } from '../incoming.ts';
+import { nearJob } from './job.ts';
 import type { Job } from './job.ts';
 import type { JobResult, WaitOptions } from '../../../core/ports/jobs.ts';
 import type { JobQueue } from './job-queue.ts';
@@ -86,6 +87,10 @@ interface Waiter {
 /** One job's subscriptions, timers and waiters. All end when the job ends or when the last waiter leaves. */
 export class WaitSession {
   readonly job: Job;
+  /** The job in the queue of near workers, who get it while there are any. */
+  readonly #near: Job | undefined;
+  /** The one of the two that is in a queue, or was last. */
+  #queued: Job;
   readonly #result: ResultOfJob;
   readonly #desk: SessionDesk;
   readonly #wait: JobWait;
@@ -104,12 +109,15 @@ export class WaitSession {
   /** Timer of a delayed publish. */
   #later: NodeJS.Timeout | undefined;
 
-  constructor(job: Job, result: ResultOfJob, desk: SessionDesk) {
+  /** `withinMs`: the longest round trip of a worker that should do the job; absent: any may. */
+  constructor(job: Job, result: ResultOfJob, desk: SessionDesk, withinMs?: number) {
     const { timing, claimants } = desk;
     const { stage, quarantined = false, divisible = false } = job.request;
     this.job = job;
+    this.#near = withinMs === undefined ? undefined : nearJob(job, withinMs);
     this.#result = result;
     this.#desk = desk;
+    this.#queued = this.#wanted();
     this.#wait = new JobWait(job.jobId, timing, {
       quarantined,
       divisible,
@@ -139,6 +147,11 @@ export class WaitSession {
     void this.#publishIfAbsent();
   }
 
+  /** The job in the queue in which it waits. */
+  get queued(): Job {
+    return this.#queued;
+  }
+
   get runId(): string {
     return this.job.request.runId;
   }
@@ -166,7 +179,7 @@ export class WaitSession {
   /** Publishes the job, unless an earlier control process did and the message is still in the queue. */
   async #publishIfAbsent(): Promise<void> {
     try {
-      const place = this.#sending.isUrgent ? undefined : await this.#desk.queue.placeOf(this.job);
+      const place = this.#sending.isUrgent ? undefined : await this.#desk.queue.placeOf(this.#queued);
       if (place !== undefined) this.#sending.wasInQueue(place);
       else if (!this.#over) await this.#send();
       if (unpublished.has(this.#wait.queuedBecause)) this.#wait.queuedBecause = undefined;
@@ -185,14 +198,21 @@ export class WaitSession {
    * it.
    */
   async #send(): Promise<void> {
-    const { queue, claimants, timing } = this.#desk;
+    const { queue, claimants } = this.#desk;
     const chosen = this.#choose();
     clearTimeout(this.#silence);
     this.#sending.goesTo(chosen?.to);
-    if (chosen === undefined) return this.#sending.isInQueue(await queue.publish(this.job));
-    this.#silence = setTimeout(() => this.#unconfirmed(chosen), timing.claimMs);
+    if (chosen === undefined) {
+      this.#queued = this.#wanted();
+      return this.#sending.isInQueue(await queue.publish(this.#queued));
+    }
+    this.#silence = setTimeout(() => this.#unconfirmed(chosen), claimants.timingOf(chosen.to).claimMs);
     claimants.reserve(chosen.to, this.job);
     queue.sendTo(chosen.to, this.job);
+  }
+
+  #wanted(): Job {
+    return this.#near !== undefined && this.#desk.claimants.areThere(this.#near) ? this.#near : this.job;
   }
 
   /** The worker to send it to, of those that have not declined it; undefined: it goes to the queue. */
@@ -237,6 +257,8 @@ export class WaitSession {
    */
   look(queued: boolean): void {
     if (this.isHeld) return;
+    // The near workers have gone: any other may take it now.
+    if (queued && this.#queued === this.#near && this.#wanted() !== this.#near) return this.#publishAnyway();
     const { receivedBy } = this.#sending;
     const waits = queued || (receivedBy !== undefined && this.#desk.claimants.isPresent(receivedBy));
     this.#looks += 1;
@@ -317,7 +339,8 @@ export class WaitSession {
         return { answer: 'drop', alone: false };
       }
     }
-    return this.#wait.claim({ ...request, worker: this.#nameOf(sender) }, Date.now());
+    const { ackWaitMs } = this.#desk.claimants.timingOf(sender);
+    return this.#wait.claim({ ...request, worker: this.#nameOf(sender), ackWaitMs }, Date.now());
   }
 
   #go(claimant: WorkerIdentity, alone: boolean): ClaimReply {
@@ -325,7 +348,7 @@ export class WaitSession {
     const { job } = this;
     claimants.claimed(job, claimant);
     const weights = { secret: this.#result.weightsSecret, urls: claimants.holdersFor(job, claimant) };
-    const scorer = claimants.scorerOf(job);
+    const scorer = claimants.scorerOf(this.#queued);
     const first = this.#sending.started() && { first: true as const };
     return {
       v: wireVersion,

@@ -1,10 +1,10 @@
 /** The workers whose presence is current, as the waiters of jobs see them. */
 import type { NatsConnection } from '@nats-io/nats-core';
 import { meets } from '../../../core/machine-needs.ts';
-import type { MachineFacts, MachineNeeds } from '../../../core/machine-needs.ts';
+import type { MachineNeeds } from '../../../core/machine-needs.ts';
 import type { Role } from '../../../core/roles.ts';
-import { poolOfInstance, poolOfWorker } from '../../../core/wire/join.ts';
-import { presenceKey } from '../../../core/wire/messages.ts';
+import { machineOf, poolOfInstance } from '../../../core/wire/join.ts';
+import { presenceKey, timingAt } from '../../../core/wire/messages.ts';
 import type { Presence, Timing } from '../../../core/wire/messages.ts';
 import { identityText, placeWords, shownName } from '../../../core/wire/worker-identity.ts';
 import type { WorkerIdentity, WorkerPlace } from '../../../core/wire/worker-identity.ts';
@@ -16,9 +16,6 @@ import { watchPresence } from './presence.ts';
 const outageMs = 60_000;
 
 const takesJobs: ReadonlySet<Presence['state']> = new Set(['ready', 'busy']);
-
-/** What a worker's machine offers. */
-const factsOf = (entry: Presence): MachineFacts => ({ pool: poolOfWorker(entry), gpus: entry.gpus ?? [] });
 
 /** Does another run wait for this trainer, which works for the given run? */
 const wants = ({ lease, wanted }: Presence, runId: string): boolean => lease === runId && wanted === true;
@@ -74,6 +71,18 @@ export class Workers {
   /** All whose presence is current, in the order of their names. */
   list(): Presence[] {
     return this.#current().sort((a, b) => (presenceKey(a) < presenceKey(b) ? -1 : 1));
+  }
+
+  /** How patient the control process is with this worker. */
+  timingOf(place: WorkerPlace): Timing {
+    return timingAt(this.#timing, this.#known.get(placeWords(place))?.entry.roundTripMs);
+  }
+
+  /** Round trips of the workers that take jobs of this queue and meet its needs, ms. */
+  roundTrips(role: Role, queue: string, needs: MachineNeeds = {}): number[] {
+    return this.#taking(role)
+      .filter((entry) => entry.profiles.includes(queue) && meets(needs, machineOf(entry)))
+      .map(({ roundTripMs = 0 }) => roundTripMs);
   }
 
   /** URL at which the weights of a process are served; undefined when it does not serve them. */
@@ -135,7 +144,7 @@ export class Workers {
 
   /** The trainer for a job, of those that have not declined it. */
   trainerFor(job: TrainerJob, declined: ReadonlySet<string>, needs: MachineNeeds = {}): Choice | undefined {
-    const present = this.#taking('trainer', declined).filter((entry) => meets(needs, factsOf(entry)));
+    const present = this.#taking('trainer', declined).filter((entry) => meets(needs, machineOf(entry)));
     return trainerFor(
       job,
       present.filter((entry) => entry.lease !== undefined || !this.#reserved.has(identityText(entry))),
@@ -155,7 +164,7 @@ export class Workers {
    */
   meets(needs: MachineNeeds, place: WorkerPlace): boolean {
     const entry = this.#known.get(placeWords(place))?.entry;
-    if (entry !== undefined) return meets(needs, factsOf(entry));
+    if (entry !== undefined) return meets(needs, machineOf(entry));
     const pool = poolOfInstance(place.instance);
     return pool === place.instance || needs.pools === undefined || needs.pools.includes(pool);
   }
@@ -186,9 +195,11 @@ export class Workers {
     return entry.lease !== job.runId || others.length > 0;
   }
 
-  /** The worker that scores the samples of this rollout job ahead. */
-  scorerFor(rolloutJob: string): WorkerIdentity | undefined {
-    return scorerFor(rolloutJob, this.#taking('reward'));
+  /** The worker that scores the samples of this rollout job ahead: one within this round trip, if there is any. */
+  scorerFor(rolloutJob: string, within = Number.POSITIVE_INFINITY): WorkerIdentity | undefined {
+    const scorers = this.#taking('reward');
+    const near = scorers.filter(({ roundTripMs = 0 }) => roundTripMs <= within);
+    return scorerFor(rolloutJob, near.length > 0 ? near : scorers);
   }
 
   /** The worker that has samples of this rollout job. */
@@ -201,9 +212,7 @@ export class Workers {
   isPresent(worker: WorkerIdentity): boolean {
     const known = this.#known.get(placeWords(worker));
     return (
-      known?.entry.incarnation === worker.incarnation &&
-      takesJobs.has(known.entry.state) &&
-      Date.now() - known.heard < this.#timing.presenceMs
+      known?.entry.incarnation === worker.incarnation && takesJobs.has(known.entry.state) && this.#isCurrent(known)
     );
   }
 
@@ -214,8 +223,11 @@ export class Workers {
   }
 
   #current(): Presence[] {
-    const since = Date.now() - this.#timing.presenceMs;
-    return [...this.#known.values()].filter(({ heard }) => heard > since).map(({ entry }) => entry);
+    return [...this.#known.values()].filter((known) => this.#isCurrent(known)).map(({ entry }) => entry);
+  }
+
+  #isCurrent({ entry, heard }: { readonly entry: Presence; readonly heard: number }): boolean {
+    return Date.now() - heard < timingAt(this.#timing, entry.roundTripMs).presenceMs;
   }
 
   #present(role: Role): Presence[] {
