@@ -60,7 +60,10 @@ export class JoinedMachines {
     const file = (await runWords(this.#loop.home, words)).json<JoinFile>();
     const home = join(this.#loop.home, `machine-${++this.#homes}`);
     mkdirSync(home, { mode: 0o700 });
-    if (engines !== undefined) symlinkSync(join(petrelHome(), 'engines'), join(home, 'engines'));
+    if (engines !== undefined) {
+      mkdirSync(join(home, '.petrel'), { mode: 0o700 });
+      symlinkSync(join(petrelHome(), 'engines'), join(home, '.petrel/engines'));
+    }
     writeFileSync(join(home, 'join.json'), JSON.stringify(link === undefined ? file : await this.#behind(file, link)));
     const program = [join(packageRoot(), 'cli/bin.mjs'), 'worker', '--join', join(home, 'join.json'), '--threads', '1'];
     const env = gpus === undefined ? {} : { PETREL_PLAYED_GPUS: JSON.stringify(gpus) };
