@@ -34,9 +34,14 @@ const pages: readonly Page[] = markdownUnder(ROOT).map((file) => ({
 /** Pages for users. The pages beside reference files describe other programs. */
 const guides = pages.filter(({ path }) => !path.startsWith('tests/'));
 const page = (path: string): string => pages.find((one) => one.path === path)?.text ?? '';
-const examples = readdirSync(join(ROOT, 'examples'), { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
-  .map(({ name }) => name);
+const foldersIn = (folder: string) =>
+  readdirSync(join(ROOT, folder), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name);
+const examples = [
+  ...foldersIn('examples').filter((name) => name !== 'clusters'),
+  ...foldersIn('examples/clusters').map((name) => `clusters/${name}`),
+];
 
 const cli = cliHome();
 afterAll(() => cli.remove());

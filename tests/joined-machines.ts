@@ -29,6 +29,8 @@ export interface Joining {
   readonly gpus?: readonly Gpu[];
   /** Engines that it installs, unless the home of the tests has them, whose installations it finds in its own. */
   readonly engines?: readonly EngineEnvironmentName[];
+  /** Tokens that it samples in a second. Default: as many as it can. */
+  readonly tokensPerSecond?: number;
   /** Its way to the message server. Default: none but loopback. */
   readonly link?: LongLink;
 }
@@ -51,7 +53,10 @@ export class JoinedMachines {
   }
 
   /** A machine begins to join this pool. */
-  async join(pool: string, { roles, gpus, engines, link }: Joining = {}): Promise<JoinedMachine> {
+  async join(
+    pool: string,
+    { roles, gpus, engines, tokensPerSecond: pace, link }: Joining = {},
+  ): Promise<JoinedMachine> {
     const given = [
       ...(roles === undefined ? [] : ['--roles', roles.join(',')]),
       ...(engines === undefined ? [] : ['--engines', engines.join(',')]),
@@ -66,7 +71,10 @@ export class JoinedMachines {
     }
     writeFileSync(join(home, 'join.json'), JSON.stringify(link === undefined ? file : await this.#behind(file, link)));
     const program = [join(packageRoot(), 'cli/bin.mjs'), 'worker', '--join', join(home, 'join.json'), '--threads', '1'];
-    const env = gpus === undefined ? {} : { PETREL_PLAYED_GPUS: JSON.stringify(gpus) };
+    const env = {
+      ...(gpus !== undefined && { PETREL_PLAYED_GPUS: JSON.stringify(gpus) }),
+      ...(pace !== undefined && { PETREL_PACE: String(pace) }),
+    };
     const machine = startMachine({ home, words: program, env });
     this.#machines.push(machine);
     return machine;

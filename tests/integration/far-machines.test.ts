@@ -19,7 +19,12 @@ const machines = new JoinedMachines(loop);
 /** 80 ms there and back, and one piece in a hundred is lost. */
 const link = { delayMs: 40, loss: 0.01 };
 
-beforeAll(() => machines.up([{ name: 'local', count: 1, roles: ['trainer', 'rollout', 'reward'], threads: 1 }]));
+beforeAll(() =>
+  machines.up([
+    { name: 'train', count: 1, roles: ['trainer', 'reward'], threads: 1 },
+    { name: 'sample', count: 1, roles: ['rollout'], threads: 1 },
+  ]),
+);
 afterEach(() => machines.remove());
 afterAll(() => loop.remove());
 
@@ -43,7 +48,23 @@ it('leaves short iterations to near ones, and the samples are the same', async (
   expect(await essences(loop, run)).toEqual(await essences(loop, alone));
   await loop.said(run, /workers with a round trip above 10 ms take no part for now/);
   const { workers } = (await runWords(loop.home, ['status', '--json'])).json<MachineStatus>();
-  const [near, far] = ['local', 'far-'].map((name) => workers.find(({ worker }) => worker.startsWith(name)));
+  const [near, far] = ['sample-1', 'far-'].map((name) => workers.find(({ worker }) => worker.startsWith(name)));
   expect(near?.roundTripMs).toBeLessThan(40);
   expect(far?.roundTripMs).toBeGreaterThanOrEqual(80);
+});
+
+it('takes part where sampling takes longer than its messages', async () => {
+  await loop.up([{ name: 'train', count: 1, roles: ['trainer', 'reward'], threads: 1 }]);
+  await machines.join('near', { roles: ['rollout'], tokensPerSecond: 120 });
+  await machines.join('far', { roles: ['rollout'], tokensPerSecond: 120, link });
+  await machines.areThere('near', 'far');
+  // A job for each prompt, and more jobs than the near one takes at a time.
+  const recipe = {
+    data: { train_batch_size: 24, max_response_length: 8 },
+    rollout: { n: 2, max_num_seqs: 2 },
+    actor: { ppo_mini_batch_size: 24 },
+    trainer: { total_training_steps: 10 },
+  };
+  const run = await loop.completed(recipe);
+  expect(await shareOf('far', run)).toBeGreaterThan(0.25);
 });
