@@ -63,5 +63,7 @@ function whole(flag: string, value: string | undefined, most: number): number | 
   if (value === undefined) return undefined;
   const count = Number(value);
   if (Number.isInteger(count) && count >= 1 && count <= most) return count;
-  throw new InvalidInputError(`${flag}: expected a whole number from 1 to ${most}, got ${value}`);
+  throw new InvalidInputError(`${flag}: expected a whole number from 1 to ${most}, got ${value}`, {
+    hint: `node ${argv[1]} ${flag} 4`,
+  });
 }

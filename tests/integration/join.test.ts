@@ -121,7 +121,10 @@ describe('a machine that has Node and nothing else', () => {
     const home = newHome();
     const program = await programFor(home);
     const wrong = started(home, [program, '--threads', 'many']);
-    expect([await wrong.ended, wrong.said()]).toEqual([2, expect.stringContaining('got --threads many')]);
+    expect([await wrong.ended, wrong.said()]).toEqual([
+      2,
+      expect.stringContaining('--threads: expected a whole number from 1 to 1024, got many'),
+    ]);
     const text = readFileSync(program, 'utf8');
     writeFileSync(program, text.replace(/"expires":"[^"]+"/, '"expires":"2020-01-01T00:00:00.000Z"'));
     const late = started(home, [program]);
