@@ -15,6 +15,7 @@ export const slurmIsHere =
   ['slurmctld', 'slurmd', 'sbatch'].every((name) => spawnSync(name, ['-V']).error === undefined);
 
 export interface SlurmJob {
+  /** Of an element of an array: `ARRAY_ELEMENT`, because the number of the last one names the whole array, too. */
   readonly id: string;
   readonly state: string;
   /** How often it was queued again. */
@@ -46,7 +47,9 @@ export class SlurmUnderTest {
     const slurm = new SlurmUnderTest(folder, [start('slurmctld', []), start('slurmd', ['-N', 'here'])]);
     const isIdle = () => /idle/.test(slurm.#run('sinfo', ['--noheader', '--format=%T']).stdout);
     if ((await poll(isIdle, bounded)) === true) return slurm;
-    throw new Error(`Slurm did not start:\n${slurm.#log('slurmctld')}\n${slurm.#log('slurmd')}`);
+    const why = `${slurm.#log('slurmctld')}\n${slurm.#log('slurmd')}`;
+    await slurm.stop();
+    throw new Error(`Slurm did not start:\n${why}`);
   }
 
   /** Submits a batch script from a folder, with this environment and nothing else. Gives the job's id. */
@@ -66,8 +69,10 @@ export class SlurmUnderTest {
     const text = this.command('scontrol', ['show', 'jobs', '--oneliner']);
     return text.split('\n').flatMap((line) => {
       const of = (name: string) => new RegExp(`(?:^| )${name}=(\\S+)`).exec(line)?.[1];
-      const id = of('JobId');
-      return id === undefined ? [] : [{ id, state: of('JobState') ?? '', restarts: Number(of('Restarts')) }];
+      const [job, array] = [of('JobId'), of('ArrayJobId')];
+      if (job === undefined) return [];
+      const id = array === undefined ? job : `${array}_${of('ArrayTaskId')}`;
+      return [{ id, state: of('JobState') ?? '', restarts: Number(of('Restarts')) }];
     });
   }
 
@@ -82,6 +87,7 @@ export class SlurmUnderTest {
     this.#run('scancel', ['--full', '--signal=KILL', '--user=root']);
     await poll(() => this.#run('squeue', ['--noheader', '--states=running,completing']).stdout === '', bounded);
     for (const daemon of [...this.#daemons].reverse()) {
+      if (daemon.exitCode !== null || daemon.signalCode !== null) continue;
       daemon.kill('SIGTERM');
       await once(daemon, 'exit');
     }

@@ -30,6 +30,8 @@ export interface EngineInstall {
   readonly onLine?: (line: string) => void;
   /** Folder of the package that has the lists and programs. Default: this one. */
   readonly root?: string;
+  /** Aborting ends what is being installed. */
+  readonly signal?: AbortSignal;
 }
 
 export interface InstalledEngine {
@@ -137,10 +139,11 @@ function requireKnown<Known extends string>(
 async function makeEnvironment(
   venv: string,
   list: string,
-  { onLine, root = packageRoot() }: EngineInstall,
+  { onLine, root = packageRoot(), signal }: EngineInstall,
 ): Promise<void> {
+  const options = { onLine, root, signal };
   const version = 'import sys; print("%d.%d" % sys.version_info[:2])';
-  const found = (await linesOf('python3', ['-E', '-c', version], 'python3')).at(-1) ?? '';
+  const found = (await linesOf('python3', ['-E', '-c', version], 'python3', { root })).at(-1) ?? '';
   const [major = 0, minor = 0] = found.split('.').map(Number);
   if (major !== 3 || minor < leastPython)
     throw new InvalidInputError(`python3 is Python ${found}; its packages need 3.${leastPython} or newer`, {
@@ -150,9 +153,9 @@ async function makeEnvironment(
   const pip = join(root, 'rewards/host/chosen_pip.py');
   const flags = ['--no-deps', '--only-binary=:all:', '--require-hashes', '--progress-bar=off'];
   try {
-    await linesOf('python3', ['-E', '-m', 'venv', '--without-pip', venv], 'python3 -m venv', onLine);
+    await linesOf('python3', ['-E', '-m', 'venv', '--without-pip', venv], 'python3 -m venv', options);
     const into = ['-E', pip, '--python', join(venv, 'bin/python'), 'install', ...flags, '-r', list];
-    await linesOf('python3', into, 'pip install', onLine);
+    await linesOf('python3', into, 'pip install', options);
   } catch (error) {
     rmSync(venv, { recursive: true, force: true });
     throw error;
@@ -174,10 +177,10 @@ interface Probed {
 /** What a Python has that an engine needs. */
 async function probe(
   python: string,
-  { engine, device, onLine, root = packageRoot() }: EngineInstall,
+  { engine, device, onLine, root = packageRoot(), signal }: EngineInstall,
 ): Promise<EngineEnvironment['versions']> {
   const program = join(root, 'engines', engine, 'probe.py');
-  const printed = await linesOf(python, ['-I', '-B', program], `${python} with ${engine}`, onLine);
+  const printed = await linesOf(python, ['-I', '-B', program], `${python} with ${engine}`, { onLine, root, signal });
   const probed = JSON.parse(printed.at(-1) ?? '{}') as Probed;
   if (device !== 'cpu') requireGpus(python, probed, engine, device === 'rocm' ? 'rocm' : 'cuda');
   const { torch, transformers, vllm, cpu, gpus } = probed;

@@ -12,7 +12,9 @@ import { linesOf } from './lines-of.ts';
 it('gives each line, and the last one of a program that fails', async () => {
   const lines: string[] = [];
   const script = 'echo one; echo two >&2; exit 3';
-  await expect(linesOf('sh', ['-c', script], 'the script', (line) => lines.push(line))).rejects.toMatchObject({
+  await expect(
+    linesOf('sh', ['-c', script], 'the script', { onLine: (line) => lines.push(line) }),
+  ).rejects.toMatchObject({
     code: 'EngineFailed',
     message: expect.stringMatching(/^the script failed \(exit code 3\): (?:one|two)$/) as string,
   });
@@ -24,7 +26,7 @@ it('gives each line, and the last one of a program that fails', async () => {
 it('leaves no process when it is killed, as pip with the pip that this starts', async () => {
   const module = pathToFileURL(builtFile('api/engines/lines-of.js')).href;
   const code = `import(${JSON.stringify(module)}).then(({ linesOf }) =>
-    linesOf('sh', ['-c', 'sleep 1000 & echo $!; wait'], 'it', (line) => console.log(line)))`;
+    linesOf('sh', ['-c', 'sleep 1000 & echo $!; wait'], 'it', { onLine: (line) => console.log(line) }))`;
   const petrel = spawn(process.execPath, ['-e', code], { stdio: ['ignore', 'pipe', 'inherit'] });
   const [line] = (await once(createInterface({ input: petrel.stdout }), 'line')) as [string];
   const sleeper = identify(Number(line));

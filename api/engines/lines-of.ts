@@ -6,19 +6,29 @@ import { TerminalError } from '../../core/errors.ts';
 import { processEnvironment } from '../../infra/environment.ts';
 import { reaperPath } from '../../rewards/host/reaper.ts';
 
+export interface ProgramOptions {
+  /** Gets each line when it comes. */
+  readonly onLine?: ((line: string) => void) | undefined;
+  /** Folder of the package that is built. Default: this one. */
+  readonly root?: string | undefined;
+  /** Aborting ends the program, which then has failed. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /**
- * The lines of standard output. `onLine` gets each line when it comes. When this process ends, the program and what it
- * has started end, too. Throws TerminalError `EngineFailed` with the last line when the program fails.
+ * The lines of standard output. When this process ends, the program and what it has started end, too. Throws
+ * TerminalError `EngineFailed` with the last line when the program fails.
  */
 export async function linesOf(
   program: string,
   args: string[],
   what: string,
-  onLine?: (line: string) => void,
+  { onLine, root, signal }: ProgramOptions = {},
 ): Promise<string[]> {
-  const child = spawn(reaperPath(), [program, ...args], {
+  const child = spawn(reaperPath(root), [program, ...args], {
     env: processEnvironment(),
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
+    ...(signal !== undefined && { signal }),
   });
   const [out, all]: [string[], string[]] = [[], []];
   for (const stream of [child.stdout as Readable, child.stderr as Readable])

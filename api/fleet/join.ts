@@ -44,7 +44,8 @@ export async function joinFleet({ home, env, notice }: ApiContext, options: Join
   let deaths = 0;
   while (!options.signal.aborted) {
     const began = performance.now();
-    const { program, addon, sessionPath, session } = await prepare(home, file, notice);
+    const { program, addon, sessionPath, session } = await prepare(home, file, notice, options.signal);
+    if (options.signal.aborted) return;
     notice(`joined ${file.stack} as ${session.instance}, pool ${file.pool}, build ${session.build.slice(0, 12)}`);
     const threads = options.threads === undefined ? [] : ['--threads', String(options.threads)];
     const watched = file.nonce === undefined ? [] : ['--notice', 'ec2'];
@@ -76,7 +77,7 @@ const died = (deaths: number, ended: number | string) =>
   });
 
 /** Joins, checks that the store can be used, fetches the build, and installs the engines of the pool. */
-async function prepare(home: string, file: JoinFile, notice: ApiContext['notice']) {
+async function prepare(home: string, file: JoinFile, notice: ApiContext['notice'], signal: AbortSignal) {
   const key = machineKey(home);
   const nc = await connectToJoin(file);
   try {
@@ -87,7 +88,7 @@ async function prepare(home: string, file: JoinFile, notice: ApiContext['notice'
       .then(async (store) => {
         await requireWritable(store);
         const build = await fetchBuild(store, welcome.build, join(home, 'builds'));
-        await installEngines(home, build, file, notice);
+        await installEngines(home, build, file, notice, signal);
         return build;
       })
       .catch(async (error: unknown) => {
@@ -119,11 +120,13 @@ async function installEngines(
   root: string,
   { engines = [] }: JoinFile,
   notice: ApiContext['notice'],
+  signal: AbortSignal,
 ): Promise<void> {
   const device = gpuOfMachine() ?? 'cpu';
   for (const engine of engines) {
+    if (signal.aborted) return;
     const began = performance.now();
-    const { known, environment } = await installEngine({ home, engine, device, root, onLine: notice });
+    const { known, environment } = await installEngine({ home, engine, device, root, onLine: notice, signal });
     const seconds = ((performance.now() - began) / 1_000).toFixed(0);
     notice(
       `${engine} for ${device} (${environment.versions.device}) is ${known ? 'here' : `installed after ${seconds} s`}`,

@@ -4,6 +4,7 @@
  */
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { TerminalError } from '../../core/errors.ts';
 import { packageFile } from '../package-file.ts';
@@ -93,8 +94,9 @@ export class ReapedProgram {
 }
 
 /** Set-up builds it, next to the engine. */
-export function reaperPath(): string {
-  const path = packageFile('build', 'native', 'petrel-reaper');
+/** `root`: of the package that is built; default: this one. */
+export function reaperPath(root = packageFile()): string {
+  const path = join(root, 'build/native/petrel-reaper');
   if (!existsSync(path)) {
     throw new TerminalError('ReaperMissing', `the program that runs scorers is not built: ${path} is not there`, {
       hint: 'npm run setup',

@@ -11,6 +11,7 @@
 import { jetstreamManager } from '@nats-io/jetstream';
 import type { NatsConnection } from '@nats-io/nats-core';
 import { needsText } from '../../../core/machine-needs.ts';
+import { reachLimits } from '../../../core/reach.ts';
 import { queueText } from '../../../core/records/profile-ids.ts';
 import { errorToJson } from '../../../core/errors.ts';
 import type { ResultRecord, Writer } from '../../../core/records/schema.ts';
@@ -176,7 +177,10 @@ export class Dispatcher {
   #withinMs(job: Job): number | undefined {
     const { role, queue, request } = job;
     const withinMs = this.#reach.limitFor(job, () => this.#workers.roundTrips(role, queue, request.needs));
-    if (withinMs !== undefined) this.#needs.note(nearJob(job, withinMs).request.needs ?? {});
+    if (withinMs === undefined) return undefined;
+    // Those of the next trial, too: it measures nothing while nobody reads its queue.
+    for (const limit of reachLimits) this.#needs.note(nearJob(job, limit).request.needs ?? {});
+    if (!this.#desk.claimants.areThere(nearJob(job, withinMs))) this.#needs.tell();
     return withinMs;
   }
 

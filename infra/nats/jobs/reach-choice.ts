@@ -65,14 +65,13 @@ export class ReachChoice {
 
   /** The fastest one of these limits, as far as is known: the lowest at first. `limits` is in ascending order. */
   best(limits: readonly ReachLimit[]): ReachLimit {
-    if (this.#best === undefined || !limits.includes(this.#best))
-      this.#best = [...limits].sort((a, b) => this.#cost(a) - this.#cost(b))[0] ?? Number.POSITIVE_INFINITY;
-    return this.#best;
+    if (this.#best !== undefined && limits.includes(this.#best)) return this.#best;
+    return [...limits].sort((a, b) => this.#cost(a) - this.#cost(b))[0] ?? Number.POSITIVE_INFINITY;
   }
 
   /** The limit of the next iteration: the best one, or another one that is due. */
   next(limits: readonly ReachLimit[]): ReachLimit {
-    const best = this.best(limits);
+    const best = (this.#best = this.best(limits));
     if (this.#of(best).costs.length === 0) return best;
     return limits.find((limit) => limit !== best && this.#of(limit).dueAt <= this.#spent) ?? best;
   }
@@ -90,6 +89,7 @@ export class ReachChoice {
       return undefined;
     }
     const toBeat = this.#cost(known);
+    if (toBeat === Number.POSITIVE_INFINITY) return undefined; // the best one has not been measured yet
     const knownSeconds = toBeat * tokens;
     if (cost < toBeat) {
       this.#prefer(iteration, cost, knownSeconds - seconds);

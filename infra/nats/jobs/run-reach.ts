@@ -14,6 +14,10 @@ const mostRuns = 100;
 interface RunningIteration {
   readonly iteration: number;
   readonly limit: ReachLimit;
+  /** There were others to choose from. */
+  readonly isChosen: boolean;
+  /** It was neither paused nor resumed in the middle. */
+  readonly isWhole: boolean;
   readonly began: number;
   /** The time at which the last job ended so far. */
   ended: number;
@@ -25,6 +29,8 @@ interface RunningIteration {
 interface KnownRun {
   readonly choice: ReachChoice;
   running?: RunningIteration;
+  /** The run has paused since its last iteration began. */
+  hasPaused?: boolean;
   /** What the run was told last: the best limit. */
   told?: ReachLimit;
 }
@@ -65,7 +71,7 @@ export class RunReach {
    * workers that could do its rollouts.
    */
   limitFor({ request, jobId }: AskedJob, roundTrips: () => readonly number[]): ReachLimit | undefined {
-    if (request.stage === 'reward') return limited(this.#runs.get(request.runId)?.running?.limit);
+    if (request.stage === 'reward') return chosen(this.#runs.get(request.runId)?.running);
     if (request.stage !== 'rollout') return undefined;
     const limits = limitsAmong(roundTrips());
     const run = this.#run(request.runId);
@@ -75,7 +81,7 @@ export class RunReach {
       this.#begin(run, request.at.iteration, limits);
     }
     run.running?.rollouts.add(jobId);
-    return limits.length < 2 ? undefined : limited(run.running?.limit);
+    return limits.length < 2 ? undefined : chosen(run.running);
   }
 
   ended({ request, jobId }: AskedJob, { output }: JobResult): void {
@@ -87,7 +93,10 @@ export class RunReach {
 
   /** The run pauses or ends: the iteration in which it does takes longer than others. */
   leave(runId: string): void {
-    delete this.#runs.get(runId)?.running;
+    const run = this.#runs.get(runId);
+    if (run === undefined) return;
+    delete run.running;
+    run.hasPaused = true;
   }
 
   #run(runId: string): KnownRun {
@@ -102,7 +111,7 @@ export class RunReach {
   /** The iteration before is over. */
   #judge(run: KnownRun, runId: string): void {
     const { running } = run;
-    if (running === undefined || running.tokens === 0) return;
+    if (running === undefined || running.tokens === 0 || !running.isWhole) return;
     const { limit, began, ended, tokens } = running;
     const verdict = run.choice.ended({ limit, seconds: (ended - began) / 1_000, tokens });
     if (verdict === undefined || run.told === verdict.best) return;
@@ -113,12 +122,18 @@ export class RunReach {
   #begin(run: KnownRun, iteration: number, limits: readonly ReachLimit[]): void {
     const limit = run.choice.next(limits);
     const began = this.#now();
-    run.running = { iteration, limit, began, ended: began, tokens: 0, rollouts: new Set() };
+    const isWhole = run.hasPaused !== true;
+    delete run.hasPaused;
+    const isChosen = limits.length > 1;
+    run.running = { iteration, limit, isChosen, isWhole, began, ended: began, tokens: 0, rollouts: new Set() };
   }
 }
 
 const isTraining = (request: JobRequest<Stage>): boolean =>
-  (request.input as StageTypes['rollout']['input']).purpose === 'train';
+  (request.input as StageTypes['rollout']['input']).purpose !== 'validate';
+
+const chosen = (running: RunningIteration | undefined): ReachLimit | undefined =>
+  running?.isChosen === true ? limited(running.limit) : undefined;
 
 const limited = (limit: ReachLimit | undefined): ReachLimit | undefined =>
   limit === Number.POSITIVE_INFINITY ? undefined : limit;

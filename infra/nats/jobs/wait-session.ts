@@ -62,6 +62,9 @@ const unreachableMs = 200;
 /** One look in this many, at a job that waits for a worker, reads the store. */
 const readEvery = 5;
 
+/** Looks at a job that waits for near workers, after which it is for any worker. */
+const mostNearLooks = 3;
+
 /** What a session asks of the dispatcher. */
 export interface SessionDesk {
   readonly nc: NatsConnection;
@@ -88,7 +91,7 @@ interface Waiter {
 export class WaitSession {
   readonly job: Job;
   /** The job in the queue of near workers, who get it while there are any. */
-  readonly #near: Job | undefined;
+  #near: Job | undefined;
   /** The one of the two that is in a queue, or was last. */
   #queued: Job;
   readonly #result: ResultOfJob;
@@ -104,6 +107,7 @@ export class WaitSession {
   /** Timer of a worker that must confirm the message. */
   #silence: NodeJS.Timeout | undefined;
   #looks = 0;
+  #nearLooks = 0;
   /** The last answer of `whyUnheld`. */
   #unheldBecause: string | undefined;
   /** Timer of a delayed publish. */
@@ -179,7 +183,7 @@ export class WaitSession {
   /** Publishes the job, unless an earlier control process did and the message is still in the queue. */
   async #publishIfAbsent(): Promise<void> {
     try {
-      const place = this.#sending.isUrgent ? undefined : await this.#desk.queue.placeOf(this.#queued);
+      const place = this.#sending.isUrgent ? undefined : await this.#place();
       if (place !== undefined) this.#sending.wasInQueue(place);
       else if (!this.#over) await this.#send();
       if (unpublished.has(this.#wait.queuedBecause)) this.#wait.queuedBecause = undefined;
@@ -209,6 +213,24 @@ export class WaitSession {
     this.#silence = setTimeout(() => this.#unconfirmed(chosen), claimants.timingOf(chosen.to).claimMs);
     claimants.reserve(chosen.to, this.job);
     queue.sendTo(chosen.to, this.job);
+  }
+
+  /** The place of the job's message in one of its queues. */
+  async #place(): Promise<number | undefined> {
+    for (const one of this.#near === undefined ? [this.job] : [this.#near, this.job]) {
+      const place = await this.#desk.queue.placeOf(one);
+      if (place === undefined) continue;
+      this.#queued = one;
+      return place;
+    }
+    return undefined;
+  }
+
+  /** Near workers do not get on with the job: from now on it is for any worker. True when it waited for them. */
+  #leaveNear(): boolean {
+    const waited = this.#near !== undefined && this.#queued === this.#near;
+    this.#near = undefined;
+    return waited;
   }
 
   #wanted(): Job {
@@ -257,8 +279,10 @@ export class WaitSession {
    */
   look(queued: boolean): void {
     if (this.isHeld) return;
-    // The near workers have gone: any other may take it now.
-    if (queued && this.#queued === this.#near && this.#wanted() !== this.#near) return this.#publishAnyway();
+    // The near workers have gone, or have too much to do, or only say that they take such jobs.
+    this.#nearLooks += 1;
+    if (this.#near !== undefined && (this.#nearLooks > mostNearLooks || this.#wanted() !== this.#near))
+      if (this.#leaveNear()) return this.#publishAnyway();
     const { receivedBy } = this.#sending;
     const waits = queued || (receivedBy !== undefined && this.#desk.claimants.isPresent(receivedBy));
     this.#looks += 1;
@@ -374,6 +398,9 @@ export class WaitSession {
         );
     }
     if (event.type === 'received') this.#sending.received(sender);
+    // What a near worker lacks, or has failed at, another one may do.
+    if ((event.type === 'queued' || event.type === 'failed') && !this.isHeld && this.#leaveNear())
+      this.#publishAnyway();
     if (event.type === 'queued' && this.#sending.refused(sender, Date.now()) && !this.isHeld) this.#publishAnyway();
     const holder = this.#wait.holder;
     const verdict = this.#wait.event(event, this.#nameOf(sender), Date.now());

@@ -155,7 +155,7 @@ export class Workers {
   reserve(trainer: WorkerIdentity): void {
     const name = identityText(trainer);
     this.#reserved.add(name);
-    setTimeout(() => this.#reserved.delete(name), this.#timing.claimMs).unref();
+    setTimeout(() => this.#reserved.delete(name), this.timingOf(trainer).claimMs).unref();
   }
 
   /**
