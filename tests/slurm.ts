@@ -15,7 +15,7 @@ export const slurmIsHere =
   ['slurmctld', 'slurmd', 'sbatch'].every((name) => spawnSync(name, ['-V']).error === undefined);
 
 export interface SlurmJob {
-  /** Of an element of an array: `ARRAY_ELEMENT`, because the number of the last one names the whole array, too. */
+  /** An element of an array is named `ARRAY_ELEMENT`: the number of the last one names the whole array, too. */
   readonly id: string;
   readonly state: string;
   /** How often it was queued again. */
