@@ -76,6 +76,15 @@ export class SlurmUnderTest {
     });
   }
 
+  /** A job that is queued again would wait for two minutes: it begins now. */
+  async begin(id: string): Promise<void> {
+    const begins = () => {
+      this.#run('scontrol', ['update', `JobId=${id}`, 'StartTime=now']); // it may still be completing
+      return this.jobs().some((job) => job.id === id && job.state === 'RUNNING');
+    };
+    if ((await poll(begins, bounded)) !== true) throw new Error(`job ${id} does not begin\n${this.#log('slurmctld')}`);
+  }
+
   async is(id: string, state: string): Promise<void> {
     const found = () => this.jobs().find((job) => job.id === id)?.state;
     if ((await poll(() => found() === state, bounded)) !== true)

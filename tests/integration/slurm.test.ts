@@ -49,7 +49,10 @@ describe.skipIf(!slurmIsHere)('jobs of Slurm (apt install slurm-wlm; root)', () 
     await areThere(count);
     return Array.from({ length: count }, (_, i) => `${array}_${i + 1}`);
   };
-  const present = async () => (await listWorkers(loop.nc)).filter(({ instance }) => instance.startsWith('slurm-'));
+  const present = async () =>
+    (await listWorkers(loop.nc)).filter(
+      ({ instance, state }) => /^slurm-/.test(instance) && /^(ready|busy)$/.test(state),
+    );
   const areThere = (count: number) =>
     expect.poll(async () => (await present()).length, { timeout: patienceMs }).toBe(count);
   /** A job that needs the whole node: every job of the partition `spot` must go. */
@@ -64,14 +67,14 @@ describe.skipIf(!slurmIsHere)('jobs of Slurm (apt install slurm-wlm; root)', () 
     await slurm.is(preempts(), 'COMPLETED');
     await slurm.is(first, 'PENDING');
     await slurm.is(second, 'PENDING');
-    for (const id of [first, second]) slurm.command('scontrol', ['update', `JobId=${id}`, 'StartTime=now']);
+    for (const id of [first, second]) await slurm.begin(id);
     await areThere(2);
     await loop.passes(run, 7);
     slurm.command('scancel', [first]);
     await loop.reaches(run, 'completed');
     await slurm.is(first, 'CANCELLED');
     const jobs = slurm.jobs().filter(({ id }) => id === first || id === second);
-    expect(jobs.map(({ restarts }) => restarts)).toEqual([1, 1]);
+    expect(jobs.map(({ restarts }) => restarts > 0)).toEqual([true, true]);
     expect(await essences(loop, run)).toEqual(await essences(loop, undisturbed));
     slurm.command('scancel', [second]);
     await areThere(0);
