@@ -4,10 +4,7 @@
 export const reaches = ['loopback', 'region', 'regions'] as const;
 export type Reach = (typeof reaches)[number];
 
-/**
- * Longest round trip of each, ms. Zones of one region are 0.5 to 2 ms apart, regions of one continent 10 to 80, and
- * continents 80 to 300.
- */
+/** Longest round trip of each, ms. */
 const mostMs: readonly (readonly [Reach, number])[] = [
   ['loopback', 1],
   ['region', 10],

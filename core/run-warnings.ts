@@ -2,6 +2,7 @@
  * What the last iterations of a run say against it: it learns nothing, its responses are cut, its reward collapsed, its
  * gradient or its distance to the reference policy explodes. Pure: metrics in, warnings out.
  */
+import { medianOf } from './median.ts';
 import { showNumber } from './quantities.ts';
 
 /** Metrics of one iteration. Infinities and not-a-number are texts in records. */
@@ -123,7 +124,7 @@ function gradientExploding(rows: readonly WarnedIteration[]): RunWarning | undef
     return norm === undefined ? [] : [{ iteration, norm: Number(norm) }];
   });
   const finite = norms.map(({ norm }) => norm).filter((norm) => Number.isFinite(norm));
-  const median = finite.sort((a, b) => a - b)[Math.floor(finite.length / 2)] ?? 0;
+  const median = medianOf(finite) ?? 0;
   const isExploding = (norm: number) =>
     !Number.isFinite(norm) || (finite.length >= 2 * inARow && median > 0 && norm > explodingTimes * median);
   const bad = norms.filter(({ norm }) => isExploding(norm));

@@ -310,9 +310,9 @@ const local: Timing = {
 };
 
 /**
- * The timing of a worker by its distance: a message that is lost on the way is sent again after 0.2 to 0.5 s, and after
- * 1 to 2 s when it is lost twice. A job whose worker is silent for longer than `ackWaitMs` goes to another one, and the
- * first result counts.
+ * The timing of a worker by its distance. Over a long way packets are lost: TCP waits at least a round trip before it
+ * sends one again, and twice as long each further time (RFC 6298). A job whose worker is silent for longer than
+ * `ackWaitMs` goes to another one, and the first result counts.
  */
 export const timings: Readonly<Record<Reach, Timing>> = {
   loopback: local,

@@ -107,7 +107,6 @@ export class WaitSession {
   /** Timer of a worker that must confirm the message. */
   #silence: NodeJS.Timeout | undefined;
   #looks = 0;
-  #nearLooks = 0;
   /** The last answer of `whyUnheld`. */
   #unheldBecause: string | undefined;
   /** Timer of a delayed publish. */
@@ -279,13 +278,12 @@ export class WaitSession {
    */
   look(queued: boolean): void {
     if (this.isHeld) return;
+    this.#looks += 1;
     // The near workers have gone, or have too much to do, or only say that they take such jobs.
-    this.#nearLooks += 1;
-    if (this.#near !== undefined && (this.#nearLooks > mostNearLooks || this.#wanted() !== this.#near))
-      if (this.#leaveNear()) return this.#publishAnyway();
+    const isOver = this.#looks > mostNearLooks || this.#wanted() !== this.#near;
+    if (isOver && this.#leaveNear()) return this.#publishAnyway();
     const { receivedBy } = this.#sending;
     const waits = queued || (receivedBy !== undefined && this.#desk.claimants.isPresent(receivedBy));
-    this.#looks += 1;
     if (!waits || this.#looks % readEvery === 0) return void this.#check();
     this.#unheldBecause = this.#desk.whyUnheld(this.job);
     this.#report();

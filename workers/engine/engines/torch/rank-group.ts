@@ -323,9 +323,9 @@ const factsText = ({ protocol: spoken, device, torch, cuda, transformers }: Hell
 
 /**
  * Turns of a loop in which a thread of OpenMP waits for the others before it sleeps; libgomp's own number is 300,000.
- * Where more threads work than there are processors, each waits for one that does not run. On 2 processors three
- * processes with 2 threads each took 1,900 ms for a step of a tiny model and 4,700 ms for one of a larger one; with
- * 10,000 they take 160 and 1,200 ms, and one process alone the same as before.
+ * Where more threads work than there are processors, each waits for one that does not run. On 2 processors, torch alone
+ * took 1,900 ms for a step of a tiny model and 4,700 ms for one of a larger one in each of three processes with 2
+ * threads; with 10,000 it took 160 and 1,200 ms. One process by itself took 28 and 631 ms, and now 32 and 634.
  */
 const spinCount = '10000';
 
